@@ -2054,6 +2054,7 @@ __all__ += ["compile_schema", "Validator"]
 
 
 Schema = Msg
+Evaluated = set[Any]  # names of members, or indexes of items
 
 
 class Shape(Schema):
@@ -2262,7 +2263,7 @@ class Checking:
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
             raise LimitExceeded("it takes too long, or is nested too deep, or in a circle")
 
-    def apply(self, node: Node, value: JSON, evaluated: set[Any] | None = None) -> Any:
+    def apply(self, node: Node, value: JSON, evaluated: Evaluated | None = None) -> Any:
         kind = kind_of(value)
         size = len(value) if kind in ("object", "array") else 0
         work = value.bit_length() >> 6 if type(value) is int else size
@@ -2270,7 +2271,7 @@ class Checking:
         if node.types and kind not in node.types:
             raise _mismatch(" or ".join(as_list(node["type"])), kind)
         made = value
-        here: set[Any] = set()  # what this schema has evaluated
+        here: Evaluated = set()  # what this schema has evaluated
         self.scopes.append(node.scope)
         try:
             if kind == "object":
@@ -2295,7 +2296,7 @@ class Checking:
         return made
 
     def _try(
-        self, node: Node, value: JSON, evaluated: set[Any] | None = None
+        self, node: Node, value: JSON, evaluated: Evaluated | None = None
     ) -> tuple[SchemaError | None, Any]:
         """Apply a schema; return its error or None, and the value."""
         try:
@@ -2366,7 +2367,7 @@ class Checking:
             raise SchemaError(first.path, first.message, first.expected, found[1:MAX_ERRORS])
         return made
 
-    def _object(self, node: Node, value: Msg, evaluated: set[Any]) -> Any:
+    def _object(self, node: Node, value: Msg, evaluated: Evaluated) -> Any:
         properties = node.get("properties", {})
         parts = [(name, properties[name]) for name in value if name in properties]
         for pattern, part in node.get("patternProperties", {}).items():
@@ -2393,7 +2394,7 @@ class Checking:
                     self.apply(part, value, evaluated)
         return made
 
-    def _array(self, node: Node, value: list[Any], evaluated: set[Any]) -> Any:
+    def _array(self, node: Node, value: list[Any], evaluated: Evaluated) -> Any:
         parts = [*node.get("prefixItems", ())][: len(value)]
         if "items" in node:
             parts += [node["items"]] * (len(value) - len(parts))
@@ -2411,7 +2412,7 @@ class Checking:
                 raise SchemaError("", "has two items that are the same")
         return made
 
-    def _apply_to_same_value(self, node: Node, value: JSON, evaluated: set[Any]) -> list[Any]:
+    def _apply_to_same_value(self, node: Node, value: JSON, evaluated: Evaluated) -> list[Any]:
         """Apply the keywords that hold further schemas for this value; return what each makes."""
         parts = [*node.get("allOf", ())]
         if "$dynamicRef" in node:
@@ -2426,13 +2427,13 @@ class Checking:
         return made + [self._apply_alternatives(node, word, value, evaluated)
                        for word in ("anyOf", "oneOf") if word in node]
 
-    def _apply_alternatives(self, node: Node, word: str, value: JSON, evaluated: set[Any]) -> Any:
+    def _apply_alternatives(self, node: Node, word: str, value: JSON, evaluated: Evaluated) -> Any:
         """Return what the best schema makes of a value: the first of those that match and know most
         of its members, for an open class ignores the others; raise if none matches."""
         faults, matches = [], []
         size = len(value) if isinstance(value, (dict, list)) else 0
         for part in node[word]:
-            known: set[Any] = set()
+            known: Evaluated = set()
             fault, read = self._try(part, value, known)
             if fault:
                 faults.append(fault)
@@ -2798,9 +2799,9 @@ REMEDY = ("define its names at module level, not under TYPE_CHECKING; before Pyt
           "Union[A, B] for A | B")
 
 
-def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+def _resolve(hints: Msg, names: Msg) -> Msg:
     """Return annotations with their strings evaluated, or raise TypeError."""
-    found: dict[str, Any] = {}
+    found: Msg = {}
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
@@ -3614,7 +3615,7 @@ def _form_field(name: str, field: Shape) -> Shape:
     return field
 
 
-def form_of(wanted: Any) -> tuple[Msg, Callable[[Msg], Elicited[Any]]]:
+def form_of(wanted: Any) -> tuple[Msg, Function]:
     """Return the schema of a form, and what makes an Elicited of an ElicitResult.
 
     It is made from a type, choices or a schema; None only confirms.
