@@ -2328,7 +2328,7 @@ class Checking:
         try:
             return self.apply(node, value)
         except SchemaError as exc:
-            if exc.path or not exc.expected or not isinstance(value, str):
+            if not exc.expected or not isinstance(value, str):
                 raise
             try:
                 meant = decode(value.encode())
@@ -2673,12 +2673,12 @@ NO_DEFAULT = ("Ellipsis", "PydanticUndefined")  # as repr() shows them
 
 def _keywords_of(note: Any, types: set[str]) -> Schema:
     """Return the keywords that a note in Annotated[] adds to a schema of these types."""
-    if note is None or isinstance(note, dict):
-        for word in note or ():
+    if isinstance(note, dict):
+        for word in note:
             if word not in KEYWORDS and not re.fullmatch(REMARKS, word):
                 raise TypeError(f"{word!r} is not a keyword of JSON Schema (a name of your own "
                                 "begins with x-)")
-        return note or {}
+        return note
     if isinstance(note, Header):
         return {"x-mcp-header": note.name}
     if isinstance(note, str):
@@ -2712,7 +2712,7 @@ def _types_in(schema: Schema) -> set[str]:
 def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
     """Return the shape of a type with what the notes in its Annotated[] add."""
     types, noted = _types_in(shape), Shape({})
-    for note in notes:
+    for note in filter(None, notes):
         noted.update(_keywords_of(note, types))
     bounds: Schema = {}  # of values that may be texts in JSON: dates, Decimals
     for word in noted.keys() & MEASURES.keys():
