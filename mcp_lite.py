@@ -4567,22 +4567,19 @@ def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
 OFFERS = ("tools", "prompts", "resources")  # what a server lists
 
 
+def decorate(add: Function, fn: Any, options: Msg) -> Any:
+    """Register a function by `add`; for a name or nothing, return a decorator that does."""
+    if fn is None or isinstance(fn, str):
+        return partial(add, **{**without_none(name=fn), **options})
+    return add(fn, **options)
+
+
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
-    def __init__(self, make: Any, changed: Function):
+    def __init__(self, what: str, changed: Function):
         super().__init__()
-        self.make, self.changed = make, changed
-
-    def decorate(self, fn: Any, options: Msg) -> Any:
-        """Register a function; for a name or nothing, return a decorator that does."""
-        if fn is None or isinstance(fn, str):
-            return partial(self.register, **{**without_none(name=fn), **options})
-        return self.register(fn, **options)
-
-    def register(self, fn: Fn, /, **options: Any) -> Fn:
-        self.add(self.make(fn, **options))
-        return fn
+        self.what, self.changed = what, changed
 
     def add(self, entry: Entry) -> None:
         """Register an entry, in place of one of the same name."""
@@ -4591,13 +4588,13 @@ class Registry(dict[str, Any]):
 
     def unregister(self, name: str) -> None:
         if name not in self:
-            raise KeyError(no_such(self.make.what, name, self))
+            raise KeyError(no_such(self.what, name, self))
         self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
         if name not in self:
             # spec: server/tools#error-handling, server/prompts#error-handling
-            raise RPCError(INVALID_PARAMS, f"Unknown {self.make.what}: {name}")
+            raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}")
         return self[name]
 
 
@@ -4971,9 +4968,9 @@ class Server:
         if {*map(kind_of, self.declared.values())} - {"object"}:
             raise TypeError(f"capabilities={capabilities!r:.100}: each capability must be a dict")
         _to_json([self.info, self.declared, instructions])  # raises what each handshake would
-        self.tools = Registry(Tool, self._changed)
-        self.prompts = Registry(Prompt, self._changed)
-        self.resources = Registry(ResourceEntry, self._changed)
+        self.tools = Registry("tool", self._changed)
+        self.prompts = Registry("prompt", self._changed)
+        self.resources = Registry("resource", self._changed)
         self.methods: dict[str, Function] = {}
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
@@ -5005,7 +5002,7 @@ class Server:
         `scopes`. A call fails after `timeout` seconds, the time for answers included; of a modern
         call, each round may take so long.
         """
-        return self.tools.decorate(fn, options)
+        return decorate(self.add_tool, fn, options)
 
     @overload
     def prompt(self, fn: Fn, /) -> Fn: ...
@@ -5020,7 +5017,7 @@ class Server:
 
         Options: name, title, description, icons, meta.
         """
-        return self.prompts.decorate(fn, options)
+        return decorate(self.add_prompt, fn, options)
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Fn], Fn]:
         """Offer the value of a function as a resource, or as a template: "note://{name}".
@@ -5040,11 +5037,13 @@ class Server:
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
         """Offer a function as a tool."""
-        return self.tools.register(fn, **options)
+        self.tools.add(Tool(fn, **options))
+        return fn
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
         """Offer a function as a prompt."""
-        return self.prompts.register(fn, **options)
+        self.prompts.add(Prompt(fn, **options))
+        return fn
 
     def remove_tool(self, name: str) -> None:
         """Stop offering a tool."""
