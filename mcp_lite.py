@@ -3677,6 +3677,8 @@ def adapt_result(method: str, result: Msg, rev: str) -> Msg:
             result["content"] = [adapt_content(x, rev) for x in result["content"]]
     if method == "prompts/get":
         result["messages"] = [adapt_message(x, rev) for x in result["messages"]]
+    if method == "resources/read":
+        result = without(result, "ttlMs", "cacheScope")
     return result
 
 
@@ -4405,12 +4407,12 @@ class Entry:
                 raise
             return self.log_failure(ctx, exc)
         try:
-            return self.result(value, ctx, uri)
+            return self.result(value, uri)
         except Exception as exc:
             return self.log_failure(ctx, MCPError(
                 f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
 
-    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+    def result(self, value: Any, uri: str) -> Msg:
         """Return the result of the method, made of the function's value."""
         raise NotImplementedError
 
@@ -4461,7 +4463,7 @@ class Tool(Entry):
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
         self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)  # what HTTP headers repeat
 
-    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+    def result(self, value: Any, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
             text = value if self.plain is str else _to_json(value)
             return {"content": [{"type": "text", "text": text}],
@@ -4509,7 +4511,7 @@ class Prompt(Entry):
         ]
         self.definition.update(without_none(arguments=arguments or None))
 
-    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+    def result(self, value: Any, uri: str) -> Msg:
         if value is None:
             raise MCPError("return a text, a Message, or a list of them")
         answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
@@ -4539,12 +4541,12 @@ class ResourceEntry(Entry):
         # spec: server/resources#resource-templates
         check_parameters(f"resource {uri!r}", template.names, self.schema)
 
-    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+    def result(self, value: Any, uri: str) -> Msg:
         whole = value.get("contents") if isinstance(value, dict) else None
         if isinstance(whole, list) and any(map(_is_contents, whole)):
             value = whole
-        return {"contents": contents_of(uri, value, self.definition.get("mimeType")),
-                **(self.hints if ctx.facts.rev >= MODERN else {})}
+        contents = contents_of(uri, value, self.definition.get("mimeType"))
+        return {"contents": contents, **self.hints}
 
 
 def _name_of(fn: Any) -> str:
