@@ -4476,10 +4476,8 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                data = ("its structuredContent (structured=False needs none)" if answer is value
-                        else "as structured data, it")
-                raise MCPError(f"{data} does not fit the return annotation or output_schema=: "
-                               f"{exc}") from exc
+                raise MCPError("its structured data do not fit the return annotation or "
+                               f"output_schema= (structured=False needs none): {exc}") from exc
         return answer
 
     def _structured(self, value: Any) -> JSON:
