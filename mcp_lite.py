@@ -3771,16 +3771,16 @@ class Journal:
         self.names.add(free)
         return free
 
-    def answer(self, name: str, method: str, params: Msg, read: Function) -> Any:
+    def answer(self, name: str, question: Msg, read: Function) -> Any:
         """Return the answer to this very question, as `read` makes it, or raise Suspended."""
         name = self.claim(name)
-        key = f"{name} {digest_of(method, params)}"
+        key = f"{name} {digest_of(**question)}"
         if key in self.kept:
             with suppress(SchemaError):
                 return read(to_json(self.kept[key]))  # a copy: the record must not change
             del self.kept[key]
         # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
-        self.questions[name] = {"method": method, "params": params}
+        self.questions[name] = question
         raise Suspended
 
     def record(self) -> Msg:
@@ -4256,16 +4256,17 @@ class Context(ServerExchange):
         read = read or partial(check_answer, method)
         name = key or method.partition("/")[0]
         params = adapt_question(method, params, self.facts.rev)
+        question = {"method": method, "params": params}
         if self._in_rounds:
             if not self.row.may_ask:  # spec: basic/patterns/mrtr#supported-requests
                 raise RuntimeError(
                     f"{self.method} cannot ask the client in revision {self.revision}")
-            return self.journal.answer(name, method, params, read)
+            return self.journal.answer(name, question, read)
         task = asyncio.current_task()
         self._waiting, self.unfinished = self._waiting | {task}, True
         try:
             if self.job is not None:
-                return await self.job.ask(name, method, params, timeout, read)
+                return await self.job.ask(name, question, timeout, read)
             ask = self.conversation.ask
             return read(await ask(method, params, self.send, patience=timeout, longest=0))
         finally:
@@ -5373,15 +5374,15 @@ class Job:
             details.update(status="input_required", inputRequests=asked)
         return details
 
-    async def ask(self, key: str, method: str, params: Msg, timeout: float, read: Function) -> Any:
+    async def ask(self, key: str, question: Msg, timeout: float, read: Function) -> Any:
         """Put a question where the client finds it when it polls, until the answer is valid."""
         async with Deadline(timeout, RequestTimeout(
-                f"the client did not answer {method} within {timeout:g} seconds; timeout=N waits "
-                "longer")):
+                f"the client did not answer {question['method']} within {timeout:g} seconds; "
+                "timeout=N waits longer")):
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
                 try:
-                    self.questions[name] = {"method": method, "params": params}, waiter
+                    self.questions[name] = question, waiter
                     self.set_status("working", self.message)
                     answer = await waiter
                 finally:
