@@ -5245,26 +5245,6 @@ class Server:
         return ServerThread(self, transport, options)
 
 
-def write_stderr(text: str, stream: Any = None) -> None:
-    """Write on a stream, which may be closed, None, or on a full disk."""
-    stream = stream or sys.stderr
-    with suppress(OSError, ValueError, AttributeError):
-        stream.write(text)
-        stream.flush()
-
-
-def at_terminal(*streams: Any) -> bool:
-    """Return whether a user is at each stream."""
-    for stream in streams:
-        if stream is None or not stream.isatty():  # None: it was closed
-            return False
-        # On Windows, NUL is a tty, too; but only a console is read by a class of its own.
-        raw = getattr(getattr(stream, "buffer", None), "raw", None)
-        if WINDOWS and isinstance(raw, io.FileIO):
-            return False
-    return True
-
-
 class ServerThread:
     def __init__(self, server: Server, transport: str | Transport, options: Any):
         import concurrent.futures
@@ -5836,6 +5816,26 @@ class LineTransport(Transport):
 #          2. The end of input, a signal, a reader that is gone or the death of the parent shut the
 #             server down: it reads no more, gives running requests a period of grace, sends their
 #             responses, and restores the streams.
+
+
+def write_stderr(text: str, stream: Any = None) -> None:
+    """Write on a stream, which may be closed, None, or on a full disk."""
+    stream = stream or sys.stderr
+    with suppress(OSError, ValueError, AttributeError):
+        stream.write(text)
+        stream.flush()
+
+
+def at_terminal(*streams: Any) -> bool:
+    """Return whether a user is at each stream."""
+    for stream in streams:
+        if stream is None or not stream.isatty():  # None: it was closed
+            return False
+        # On Windows, NUL is a tty, too; but only a console is read by a class of its own.
+        raw = getattr(getattr(stream, "buffer", None), "raw", None)
+        if WINDOWS and isinstance(raw, io.FileIO):
+            return False
+    return True
 
 
 @contextmanager
