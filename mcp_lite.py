@@ -1142,7 +1142,6 @@ class Deadline:
     """
 
     late = False  # whether the time ran out, and the body was cancelled
-    timer: Any = None
 
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0, paused: Action = nothing
@@ -1151,6 +1150,7 @@ class Deadline:
         self.loop = get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
         self.task: Any = asyncio.current_task()
+        self.timer: Any = None
 
     async def __aenter__(self) -> Deadline:
         self.cancelling = self.task.cancelling() if _COUNTED else 0  # how often, by others
@@ -9455,7 +9455,7 @@ class HTTPResponse(Wire):
         super().__init__()
         self.client = client  # to which it is given back
 
-    async def ask(self, url: URL, method: str, data: bytes) -> None:
+    async def ask(self, url: object, method: str, data: bytes) -> None:
         """Send an encoded request, and read the head."""
         self.url = url
         self.transport.write(data)
@@ -9533,8 +9533,8 @@ class HTTPClient:
             "accept-encoding": "identity"  # a small response must not unfold into a large one
         }
         for _ in range(redirects + 1):
-            url = self.url.replace(target=target)
-            data = encode_request(method, str(url) if forwarder else target, fields, body)
+            url = self.url.origin + target
+            data = encode_request(method, url if forwarder else target, fields, body)
             late = ConnectionClosed(f"{url} sent no response within {patience:g} seconds")
             response = await self._connection()
             try:
@@ -9551,7 +9551,7 @@ class HTTPClient:
             if where is None or status not in (301, 302, 303, 307, 308):
                 return response
             response.close()
-            if (there := url.join(where)) is None:
+            if (there := self.url.replace(target=target).join(where)) is None:
                 raise ConnectionClosed(f"{url} redirects to another origin: {where}")
             if method != "GET" and status < 307:  # RFC 9110 §15.4
                 raise ConnectionClosed(f"{url} redirects a {method} to {where} by {status}")
