@@ -577,12 +577,12 @@ def classify(msg: JSON) -> str:
         if not is_id(msg.get("id")) or type(msg["result"]) is not dict:
             raise ProtocolError("a result must be an object, and have the id of its request")
         return RESULT
-    problem = msg["error"]
-    if type(problem) is not dict or type(problem.get("code")) is not int:
-        raise ProtocolError("an error must be an object with an integer code")
+    problem = object_of(msg, "error")
     # spec: basic/index#error-responses -- an error may lack the id it could not read
-    if type(problem.get("message")) is not str or not (msg.get("id") is None or is_id(msg["id"])):
-        raise ProtocolError("an error must have a message, and the id of its request, if any")
+    if (type(problem.get("code")) is not int or type(problem.get("message")) is not str
+            or not (msg.get("id") is None or is_id(msg["id"]))):
+        raise ProtocolError("an error must be an object with an integer code and a message, and "
+                            "have the id of its request, if any")
     return ERROR
 
 
@@ -854,14 +854,12 @@ CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_r
 
 def check_params(row: Method, params: Msg) -> None:
     for name, kind, required in row.takes:
-        if name in params:
-            found = kind_of(params[name])
-            if found == "null" and not required:  # some write it for absent
-                del params[name]
-            elif found != kind:
-                raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
-        elif required:
-            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
+        value = params.get(name)
+        if value is None and not required:  # some write null for absent
+            params.pop(name, None)
+        elif kind_of(value) != kind:
+            found = kind_of(value) if name in params else "nothing"
+            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -915,9 +913,9 @@ def adapt_code(code: int, rev: str) -> int:
     return INTERNAL_ERROR if code in RESERVED_CODES else code
 
 
-def is_modern(params: JSON) -> bool:
+def is_modern(params: Msg) -> bool:
     """Return whether a request carries its own metadata."""
-    return type(params) is dict and PROTOCOL_VERSION in object_of(params, "_meta")
+    return PROTOCOL_VERSION in object_of(params, "_meta")
 
 # ======================
 # Part II. One conversation
@@ -9047,7 +9045,7 @@ class Endpoint:
 
     def conversation_of(self, msg: Any, kind: str, caller: Caller) -> HTTPConversation:
         """Return what serves a message or a batch: the modern era, a session, or neither."""
-        if type(msg) is dict and is_modern(msg.get("params")):
+        if type(msg) is dict and is_modern(msg.get("params", {})):
             return self.modern  # accept() checks all headers
         rev = header_revision(caller.headers)
         # A handshake is legacy, whatever headers a client of both eras sends with it.
