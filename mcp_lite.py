@@ -962,6 +962,13 @@ class Exchange:
         self.facts: Any = None  #: its Facts (see Lifecycle), once they are checked
         self.task: Any = None  #: that of Peer.reply()
 
+    def cancel(self) -> None:
+        """Stop serving it, unless its response is on its way."""
+        if not self.over:
+            self.over = True
+            if self.task is not None:
+                self.task.cancel()
+
     @property
     def meta(self) -> Msg:
         """The `_meta` of the parameters, or {}."""
@@ -1721,7 +1728,9 @@ class Requester:
 class Peer(Requester):
     """Our end of a conversation.
 
-    `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
+    receive() takes each message that comes. accept() makes an Exchange of a request, and reply()
+    sends what `serve(exchange)` returns for it. `on_notification(msg, send, caller)` hears a
+    notification. A response ends a request of ours. refuse() answers what is none of these.
     """
 
     end_reason = ""  # for requests that we cut off
@@ -1745,7 +1754,7 @@ class Peer(Requester):
         #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
-        self.queue: dict[Future, None] = {}  # requests that wait for a slot
+        self.queue: OrderedDict[Future, None] = OrderedDict()  # requests that wait for a slot
 
     # A message arrives.
 
@@ -1874,24 +1883,11 @@ class Peer(Requester):
 
     async def reply(self, exchange: Exchange) -> None:
         """Serve a request, and send its response, if it gets one."""
-        exchange.task, slot = asyncio.current_task(), None
+        exchange.task = asyncio.current_task()
         try:
             if exchange.over:  # cancelled before this task could start
                 return
-            try:
-                if self.serving < self.limit or exchange.method == "ping":
-                    self.serving += 1
-                else:  # a semaphore loses slots before Python 3.11
-                    slot = get_running_loop().create_future()
-                    self.queue[slot] = None
-                    await slot
-                response = result(exchange.req_id, await self.serve(exchange))
-            except GeneratorExit:  # the loop has ended, and Python ends what it has left
-                raise
-            except BaseException as exc:  # a handler ends neither the process nor another request
-                response = self._failure(exchange, exc)
-            finally:
-                self._end_slot(slot)
+            response = await self._response_to(exchange)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
             if exchange.over:
                 return
@@ -1909,6 +1905,24 @@ class Peer(Requester):
             if load := self.loads.pop(exchange.client_key) - exchange.size:
                 self.loads[exchange.client_key] = load
 
+    async def _response_to(self, exchange: Exchange) -> Msg:
+        """Wait for a slot, and serve a request; whatever happens is its response."""
+        slot = None
+        try:
+            if self.serving < self.limit or exchange.method == "ping":
+                self.serving += 1
+            else:  # a semaphore loses slots before Python 3.11
+                slot = get_running_loop().create_future()
+                self.queue[slot] = None
+                await slot
+            return result(exchange.req_id, await self.serve(exchange))
+        except GeneratorExit:  # the loop has ended, and Python ends what it has left
+            raise
+        except BaseException as exc:  # a handler ends neither the process nor another request
+            return self._failure(exchange, exc)
+        finally:
+            self._end_slot(slot)
+
     def _end_slot(self, slot: Future | None) -> None:
         """Pass a slot to the next in the queue, before a new request can take it."""
         if slot is not None and slot.cancelled():  # it was still waiting
@@ -1916,8 +1930,7 @@ class Peer(Requester):
             return
         self.serving -= 1
         while self.queue and self.serving < self.limit:
-            following = next(iter(self.queue))
-            del self.queue[following]
+            following, _ = self.queue.popitem(last=False)
             if not following.done():
                 following.set_result(None)
                 self.serving += 1
@@ -1958,13 +1971,7 @@ class Peer(Requester):
         else:
             logger.info("%s cancelled request %.100r: %.200r", self.name, req_id,
                         params.get("reason"))
-            self.cancel(exchange)
-
-    def cancel(self, exchange: Exchange) -> None:
-        if not exchange.over:
-            exchange.over = True
-            if exchange.task is not None:
-                exchange.task.cancel()
+            exchange.cancel()
 
     # The channel.
 
@@ -8671,7 +8678,7 @@ class ModernClients(HTTPConversation):
         exchange = super().accept(msg, stream, caller, size)
         exchange.facts = facts
         # spec: basic/transports/streamable-http#cancellation -- by closing the response
-        stream.response.at_end(partial(self.cancel, exchange))
+        stream.response.at_end(exchange.cancel)
         return exchange
 
 
