@@ -9452,7 +9452,7 @@ def proxy_for(url: URL) -> Proxy | None:
 class HTTPResponse(Wire):
     """A connection to a server, and the response that is read from it."""
 
-    url: URL
+    url: str  # for messages
     head: ResponseHead
     since: float  # when it became idle: a time of day, for machines sleep
 
@@ -9460,7 +9460,7 @@ class HTTPResponse(Wire):
         super().__init__()
         self.client = client  # to which it is given back
 
-    async def ask(self, url: object, method: str, data: bytes) -> None:
+    async def ask(self, url: str, method: str, data: bytes) -> None:
         """Send an encoded request, and read the head."""
         self.url = url
         self.transport.write(data)
@@ -9609,7 +9609,7 @@ class HTTPClient:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = self.url.authority.removesuffix(f":{self.url.port}")
         target = f"{host}:{self.url.port}"
-        await conn.ask(proxy.url, "CONNECT", encode_request(
+        await conn.ask(str(proxy.url), "CONNECT", encode_request(
             "CONNECT", target, {"host": target, **proxy.headers}))
         if conn.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {conn.head.status}")
