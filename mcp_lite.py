@@ -10044,8 +10044,7 @@ def challenge_of(text: str, scheme: str) -> Fields:
         if other:
             current = other.lower()
         elif current == scheme:
-            value = re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain
-            found.setdefault(name.lower(), value)
+            found.setdefault(name.lower(), plain or re.sub(r"\\(.)", r"\1", quoted))
         at = part.end()
     return found
 
@@ -10305,7 +10304,7 @@ def add_points(one: Point, two: Point) -> Point:
 def signed_with_p256(x: int, y: int, bits: str, data: bytes, signature: bytes) -> bool:
     """Return whether a signature, r and s of 32 bytes each, is right. RFC 7518 §3.4"""
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-    on_curve = 0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0
+    on_curve = x < P and y < P and (y * y - x * x * x + 3 * x - B) % P == 0
     if not on_curve or len(signature) != 64 or not (0 < r < N and 0 < s < N):  # RFC 8725 §3.4
         return False
     w, point, total = pow(s, -1, N), (x, y, 1), (0, 1, 0)
@@ -10532,7 +10531,6 @@ class Fetcher:
 
 __all__ += ["TokenStore", "FileStore"]
 
-STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 SECRET_FIELDS = ("code code_verifier refresh_token client_secret assertion client_assertion "
                  "subject_token token").split()
@@ -10593,7 +10591,7 @@ class FileStore(TokenStore):
             os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
             or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens"
         )
-        self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or ours)
+        self.path = os.fspath(path or os.environ.get("MCP_LITE_TOKENS") or ours)
 
     def file(self, key: Key, end: str = ".json") -> str:
         return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
@@ -10625,8 +10623,8 @@ class FileStore(TokenStore):
             elif os.path.exists(path):
                 os.unlink(path)
         except OSError as exc:
-            logger.warning("cannot save logins in %s (%s); %s may name another folder",
-                           self.path, exc, STORE_VARIABLE)
+            logger.warning("cannot save logins in %s (%s); MCP_LITE_TOKENS may name another folder",
+                           self.path, exc)
             await super().save(key, value)
 
     def try_lock(self, key: Key) -> Action | None:
