@@ -4372,6 +4372,7 @@ class Entry:
 
     what = "entry"  # its kind, in one word
     members: Sequence[str] = ()  # of its definition, which the author may give
+    result: Function  # makes the result of the method, of the function's value and the URI
     masked = False  # whether the server that it was registered at masks errors
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None):
@@ -4417,10 +4418,6 @@ class Entry:
         except Exception as exc:
             return self.log_failure(ctx, MCPError(
                 f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
-
-    def result(self, value: Any, uri: str) -> Msg:
-        """Return the result of the method, made of the function's value."""
-        raise NotImplementedError
 
     def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
