@@ -5126,6 +5126,7 @@ class Server:
                            other.name)
         for entry in entries:
             entry.masked |= other.mask_errors
+            entry.completions = {**entry.completions}
             if prefix and entry.what != "resource":
                 entry.name = f"{prefix}__{entry.name}"
                 entry.definition = {**entry.definition, "name": entry.name}

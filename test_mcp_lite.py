@@ -8324,12 +8324,14 @@ class TestHooks:
         part.complete("x://{id}", "id")(lambda value: ["7"])
         app.include(part)
         app.include(part, "second")
+        app.complete("second__greet", "name")(lambda value: ["Bea"])
         async with m.Client(app, on_tools_changed=lambda: heard.append(1)) as c:
             assert [tool["name"] for tool in await c.list_tools()] == ["add", "second__add"]
             assert [await c.call("add", {"a": 1}), await c.call("second__add", {"a": 2})] == ["1+", "2+"]
             text = (await c.get_prompt("second__greet", {"name": "Bo"}))["messages"][0]["content"]["text"]
             assert (text, await c.read("x://5"), await c.read("y://1")) == ("Hi Bo", "row 5", "one")
-            assert await c.complete("second__greet", "name", "") == ["Ann"]
+            assert await c.complete("second__greet", "name", "") == ["Bea"]
+            assert await c.complete("greet", "name", "") == ["Ann"]
             assert await c.complete("x://{id}", "id", "") == ["7"]
             app.include(part, "third")
             await eventually(lambda: heard)
