@@ -3948,7 +3948,6 @@ class ServerExchange(Exchange):
     _held: Msg | None = None  # a report of progress that was not sent
     _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
-    has_journal = False  # whether `journal` was read
 
     async def finish(self) -> None:
         """After the handler, wait for the calls of once(), and send the progress that was held
@@ -3975,7 +3974,6 @@ class ServerExchange(Exchange):
         """The checked record of the earlier rounds of this call."""
         params = self.params if self.facts.rev >= MODERN else {}
         record = unseal(self._sign, params["requestState"]) if "requestState" in params else {}
-        self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
     def _sign(self, body: bytes) -> bytes:
@@ -3989,7 +3987,7 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.has_journal and bool(self.journal.questions)
+        return "journal" in vars(self) and bool(self.journal.questions)
 
     def input_required(self) -> Msg:
         """Return the result that ends a round: its questions, and the record for the next."""
@@ -4649,7 +4647,8 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     answer = {"resultType": "complete", **answer}
     if ctx.row.cacheable and answer["resultType"] == "complete":
         answer = {**ctx.server.hints, **answer}
-        if ctx.has_journal:  # spec: server/utilities/caching#cache-key -- it depends on answers
+        # spec: server/utilities/caching#cache-key -- it depends on answers
+        if "requestState" in ctx.params:
             answer["ttlMs"] = 0
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **(answer.get("_meta") or {})}

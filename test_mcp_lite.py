@@ -16931,7 +16931,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "finish has_journal input_required job journal suspended title unfinished",
+        m.Context: "finish input_required job journal suspended title unfinished",
         m.Client: "catch_up modern",
     }
 
