@@ -5713,8 +5713,8 @@ class LineTransport(Transport):
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; both are ours to close from now on."""
         self._loop, self._lock = get_running_loop(), asyncio.Lock()
-        kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
-        shared = os.path.sameopenfile(source.fileno(), sink.fileno())
+        files = [os.fstat(file.fileno()) for file in (source, sink)]
+        kinds, shared = {stat.S_IFMT(file.st_mode) for file in files}, os.path.samestat(*files)
         # A loop watches the output for reading, too: it cannot watch one socket for both.
         if WINDOWS or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
             return await self._use_threads(source, sink)
@@ -6776,7 +6776,7 @@ if TYPE_CHECKING:
     class ClientOptions(TypedDict, total=False):
         env: Fields | None
         cwd: StrPath | None
-        stderr: Callable[[str], object] | None
+        stderr: Callback
         max_message_bytes: int
         exit_seconds: float
         headers: Fields | Action | None
@@ -7146,7 +7146,7 @@ class StdioTransport(LineTransport):
 
     def __init__(
         self, command: StrPath | Sequence[StrPath], *, env: Fields | None = None,
-        cwd: StrPath | None = None, stderr: Callable[[str], object] | None = None,
+        cwd: StrPath | None = None, stderr: Callback = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS
     ):
         super().__init__(max_message_bytes=max_message_bytes)
@@ -7657,9 +7657,7 @@ class Buffers:
             self.unread.pop(response, None)
 
 
-async def read_all(
-    read_some: Callable[[], Awaitable[bytes]], limit: int, buffers: Any = None
-) -> bytes:
+async def read_all(read_some: Function, limit: int, buffers: Any = None) -> bytes:
     """Return all that read_some() returns until it is b""."""
     body, buffers = bytearray(), buffers or Buffers()
     try:
@@ -7800,7 +7798,7 @@ class HTTPError(ProtocolError):
 
 
 def is_loopback(host: str) -> bool:
-    return re.fullmatch(LOOPBACK, host.lower()) is not None
+    return re.fullmatch(LOOPBACK, host) is not None
 
 
 def checked_names(option: str, given: Names, pattern: str) -> set[str]:
@@ -8087,9 +8085,8 @@ Head = tuple[int, Fields]  # the status and the headers of a response
 class Response:
     """The response to one request. An engine defines read(), _write() and cut_off()."""
 
-    read: Callable[[int], Awaitable[bytes]]  # the body of the request, of so many bytes at most
-    #: _write(head or None, data, whether more follows): await its result, if there is one.
-    _write: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
+    read: Function  # await read(limit): the body of the request, of so many bytes at most
+    _write: Function  # _write(head or None, data, whether more follows): await what it returns
     cut_off: Action  # ends a response that the client does not read
 
     def __init__(self) -> None:
