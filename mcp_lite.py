@@ -7657,9 +7657,9 @@ class Buffers:
             self.unread.pop(response, None)
 
 
-async def read_all(read_some: Function, limit: int, buffers: Any = None) -> bytes:
+async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
     """Return all that read_some() returns until it is b""."""
-    body, buffers = bytearray(), buffers or Buffers()
+    body = bytearray()
     try:
         while data := await read_some():
             body += data
@@ -9477,7 +9477,7 @@ class HTTPResponse(Wire):
             raise ConnectionClosed(f"{self.url}: {exc}") from exc
 
     async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
-        return await read_all(self.next_piece, limit)
+        return await read_all(self.next_piece, limit, Buffers())
 
     @property
     def reusable(self) -> bool:
