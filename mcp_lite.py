@@ -6076,7 +6076,8 @@ class Answers:
         check_params(row, params)
         check_question(method, params)
         if self.ask:
-            answer = {**await maybe_await(self.ask(method, params))}  # TypeError for others
+            given = await maybe_await(self.ask(method, params))
+            answer = check_answer(method, {**given})  # TypeError for what is no dict
         elif method == "roots/list":
             roots = await self._call("roots")
             one = isinstance(roots, (str, os.PathLike, dict))

@@ -9431,6 +9431,23 @@ A function given as ask= answers every question in a result of a modern server.
     None
 """, ask=lambda method, params: {"action": "cancel"})
 
+    test_wrong_ask = client_conversations("""
+A legacy server gets an error for what a function given as ask= returns in place of an answer.
+[legacy >= 2025-06-18]
+    <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
+    --> 1 error -32602 "action: is required"
+    <-- 2 sampling/createMessage {"messages": [], "maxTokens": 5}
+    --> 2 error -32602 "content: is required"
+
+A modern server gets no such answer: the call fails.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "input_required", "inputRequests": {
+          "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
+    SchemaError: action: is required
+""", ask=lambda method, params: {})
+
     @pytest.mark.parametrize("value, form, said", FORM_ANSWERS, ids=repr)
     def test_the_value_of_a_callback_becomes_the_answer_to_a_form(self, value, form, said):
         ask = {"message": "?", "requestedSchema": form}
