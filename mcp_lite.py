@@ -2347,8 +2347,8 @@ class Checking:
         """Return the value with members or items as their schemas make them; raise what is wrong
         with them, and `faults`."""
         found: list[SchemaError] = []
-        made = value
         required, self.required = self.required, None  # only members of the root are arguments
+        made = value if required is None else value.copy()
         apply = self.apply if required is None else self._apply_to_argument
         for key, node in parts:
             item = value[key]
@@ -2358,7 +2358,7 @@ class Checking:
                 read = apply(node, item)
             except SchemaError as exc:
                 if required is not None and item in (None, "") and key not in required:
-                    made = without(made, key)
+                    made.pop(key, None)
                 else:
                     found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
                 continue

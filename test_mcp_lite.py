@@ -4055,13 +4055,13 @@ class TestHosts:
         assert len(json.dumps(tool)) < 100_000
         assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
 
-    async def test_a_thousand_arguments_as_text_are_understood_in_one_pass(self):
-        schema = {"properties": {f"a{n}": {"type": "integer"} for n in range(1000)}}
-        given = {name: "7" for name in schema["properties"]}
+    @pytest.mark.parametrize("text, total", [("7", 70_000), ("", 0)])
+    async def test_ten_thousand_arguments_as_text_are_understood_in_one_pass(self, text, total):
+        schema, given = {"additionalProperties": {"type": "integer"}}, {f"a{n}": text for n in range(10_000)}
         began = time.process_time()
         answer = await value_of(lambda args: {"sum": sum(args.values())}, given, input_schema=schema)
-        assert answer == {"sum": 7000}
-        assert time.process_time() - began < 1  # 3.1 s, where each text was a pass over all
+        assert answer == {"sum": total}
+        assert time.process_time() - began < 3  # 6 s or more, where each text is a pass over all
 
     async def test_an_empty_text_for_what_was_not_filled_in_is_left_out(self):
         def f(n: int = 5, color: typing.Literal["red", "blue"] = "red", text: str = "x") -> str:
