@@ -2210,7 +2210,7 @@ def _fault_from(exc: Any) -> SchemaError:
         for step in reversed(first["loc"]):
             fault = _fault_under(step, fault)
         return fault
-    return SchemaError("", f"is not usable: {exc}")
+    return SchemaError("", f"is not usable: {exc!s:.1000}")  # it may repeat the value
 
 
 def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
@@ -2634,7 +2634,8 @@ def _read_iso(cls: Any, text: str) -> Any:
     try:
         return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
     except ValueError as exc:
-        raise ValueError(f"{exc}; a {cls.__name__} looks like {cls.max.isoformat()}") from exc
+        like = cls.max.isoformat()
+        raise ValueError(f"{exc!s:.100}; a {cls.__name__} looks like {like}") from exc
 
 
 def _read_text(cls: Any, value: Any) -> Any:
