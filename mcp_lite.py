@@ -2188,6 +2188,11 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
+def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
+    """Return the error of a part as an error of the whole."""
+    return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
+
+
 def attempt(read: Function, value: Any) -> Any:
     """Return read(value); whatever it raises becomes a SchemaError."""
     try:
@@ -2195,22 +2200,13 @@ def attempt(read: Function, value: Any) -> Any:
     except SchemaError:
         raise
     except Exception as exc:
-        raise _fault_from(exc) from None
-
-
-def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a part as an error of the whole."""
-    return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
-
-
-def _fault_from(exc: Any) -> SchemaError:
-    with suppress(Exception):
-        first = exc.errors()[0]  # pydantic's, with the path
-        fault = SchemaError("", first["msg"])
-        for step in reversed(first["loc"]):
-            fault = _fault_under(step, fault)
-        return fault
-    return SchemaError("", f"is not usable: {exc!s:.1000}")  # it may repeat the value
+        fault = SchemaError("", f"is not usable: {exc!s:.1000}")  # it may repeat the value
+        with suppress(Exception):
+            first = cast(Any, exc).errors()[0]  # pydantic's, with the path
+            fault = SchemaError("", first["msg"])
+            for step in reversed(first["loc"]):
+                fault = _fault_under(step, fault)
+        raise fault from None
 
 
 def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
@@ -2851,7 +2847,7 @@ class Shapes:
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
         self.known: dict[Any, Shape] = {}  # by class
-        self.defs: dict[str, Shape] = {}
+        self.defs: Schema = {}
 
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
