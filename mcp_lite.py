@@ -2574,19 +2574,15 @@ class Validator:
 
         `as_arguments` reads JSON in a text, too, and leaves out what is empty and not required.
         """
-        if self._is_plain(value):
-            return value
+        if self._plain and type(value) is dict and self._required <= value.keys():
+            for name in value:
+                if type(value[name]) not in self._plain.get(name, ()):
+                    break
+            else:
+                return value
         checking = Checking()
         checking.required = self._required if as_arguments else None
         return attempt(partial(checking.apply, self._node), value)
-
-    def _is_plain(self, value: JSON) -> bool:
-        if not self._plain or type(value) is not dict or not self._required <= value.keys():
-            return False
-        for name in value:
-            if type(value[name]) not in self._plain.get(name, ()):
-                return False
-        return True
 
 
 compile_schema = Validator
