@@ -3857,13 +3857,15 @@ Fn = TypeVar("Fn", bound=Function)
 
 
 class Unawaited:
-    """A coroutine that is neither true nor false: `if ctx.elicit(...)` lacks its await."""
+    """A coroutine without a truth or attributes: `if ctx.elicit(...).data` lacks its await."""
 
     def __init__(self, coro: Any):
         self.coro = coro
 
-    def __getattr__(self, name: str) -> Any:  # send, throw, close
-        return getattr(self.coro, name)
+    def __getattr__(self, name: str) -> Any:
+        if name in ("send", "throw", "close"):
+            return getattr(self.coro, name)
+        raise AttributeError(f"write: (await ctx.{self.coro.__name__}(...)).{name}")
 
     def __await__(self) -> Any:
         return self.coro.__await__()
@@ -4005,6 +4007,9 @@ class Context(ServerExchange):
     principal = _fact("caller.principal", "Who was authenticated, or None.")
     owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
     headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
+
+    def __class_getitem__(cls, types: Any) -> type:  # of other libraries, Context has parameters
+        return cls
 
     @cached_property
     def state(self) -> dict[str, Any]:

@@ -6782,8 +6782,13 @@ class TestServing:
             heard.append(params)
             return {"at": context.method}
 
+        @app.tool  # as for the official SDK
+        def revision(n: int, context: "m.Context[None, dict]") -> str:
+            return f"{n} {context.revision}"
+
         async with m.Client(app) as c:
             assert await c.call("where") == "tools/call"
+            assert await c.call("revision", {"n": 1}) == "1 2026-07-28"
             assert (await c.request("x/where", {"a": 1}))["at"] == "x/where"
 
     async def test_a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time(self):
@@ -7466,18 +7471,22 @@ class TestElicitation:
     @pytest.mark.filterwarnings("ignore:coroutine 'Context.elicit' was never awaited")
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     @both_eras
-    async def test_a_question_that_is_not_awaited_is_not_taken_for_consent(self, era):
+    @pytest.mark.parametrize("accepted, says", [
+        (bool, "write: await ctx.elicit(...)"),
+        (lambda answer: answer.data, "write: (await ctx.elicit(...)).data"),
+    ])  # fmt: skip
+    async def test_a_question_that_is_not_awaited_is_not_taken_for_consent(self, era, accepted, says):
         async def tool(ctx: m.Context) -> str:
             try:
-                return "deleted" if ctx.elicit("Sure?", bool) else "declined"
-            except TypeError as exc:
+                return "deleted" if accepted(ctx.elicit("Sure?", bool)) else "declined"
+            except (TypeError, AttributeError) as exc:
                 return str(exc)
 
         app = asking_app(tool)
         async with m.Client(app, elicit=lambda message, schema: None, revision=era) as c:
             await c.call("tool")
             gc.collect()  # the coroutine that Python warns of
-        assert app.seen == ["write: await ctx.elicit(...)"]
+        assert app.seen == [says]
 
     @both_eras
     async def test_questions_can_be_awaited_in_tasks(self, era):

@@ -1,13 +1,15 @@
 """Run the programs of examples/porting, before and after: python3 .ci/porting.py
 
-Both versions of a program answer the same calls with the same values, over stdio. Fewer things are
-compared where the protocol leaves a choice: the texts of errors, titles, the form of a schema.
+Both versions of a server answer the same calls with the same values, over stdio. Fewer things are
+compared where the protocol leaves a choice: the texts of errors, titles, the form of a schema. Both
+versions of a client print the same.
 """
 
 import asyncio
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -58,10 +60,27 @@ async def observe(library, command):
     return [*seen, heard]
 
 
+def same_output(programs):
+    """Run both clients of the official SDK's users; return whether they print the same."""
+    printed = []
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "mcp_lite.py", folder)
+        server = pathlib.Path(folder) / "server.py"
+        server.write_text(programs["fastmcp after"], "utf-8")
+        for when, python in ("before", install_python(LIBRARIES["sdk"])), ("after", sys.executable):
+            path = pathlib.Path(folder) / f"{when}.py"
+            path.write_text(programs[f"client {when}"], "utf-8")
+            run = [python, path, server]
+            done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+            printed.append(done.stdout)
+            print(f"   client {when}:", done.stdout, done.stderr, sep="\n")
+    return printed[0] == printed[1] and len(printed[0].splitlines()) == 9
+
+
 def main():
     page = (ROOT / "examples/porting/README.md").read_text("utf-8")
     programs = dict(re.findall(r"<!-- porting: ([\w ]+) -->\n```python\n(.*?)```", page, re.DOTALL))
-    failed = len(programs) != 2 * len(LIBRARIES)
+    failed = len(programs) != 2 * len(LIBRARIES) + 2
     for library, requirement in LIBRARIES.items():
         try:
             python = install_python(requirement)
@@ -82,7 +101,7 @@ def main():
         failed |= not same
         for old, new in zip(*seen.values()):
             print(f"   {library}: {old}", end="\n" if old == new else f"\n!! after: {new}\n")
-    return int(failed)
+    return int(failed or not same_output(programs))
 
 
 if __name__ == "__main__":
