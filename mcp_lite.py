@@ -477,7 +477,7 @@ class CapabilityMissing(MCPError):
         if whose == "client":
             # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
             needed: Msg = {}
-            for key in reversed(capability.split(".")):
+            for key in reversed(capability.split(".", 1)):  # a name may have dots
                 needed = {key: needed}
             self.code, self.data = MISSING_CAPABILITY, {"requiredCapabilities": needed}
 
@@ -865,7 +865,7 @@ def check_params(row: Method, params: Msg) -> None:
 def declares(capabilities: Msg, path: str) -> bool:
     """Return whether `capabilities` declares the dotted `path`: {} does, false does not."""
     node: JSON = capabilities
-    for key in path.split("."):
+    for key in path.split(".", 1):  # the name of an extension has dots
         node = node.get(key) if isinstance(node, dict) else None
     return node is not None and node is not False
 
@@ -5416,10 +5416,9 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
 def knows_tasks(ctx: Context, required: bool = True) -> bool:
     """Return whether the client knows tasks; RPCError -32021 if it must and does not."""
     # spec: basic/versioning#extension-negotiation
-    known = TASKS in object_of(ctx.client_capabilities, "extensions")
+    known = declares(ctx.client_capabilities, f"extensions.{TASKS}")
     if required and not known:
-        raise RPCError(MISSING_CAPABILITY, f"the client did not declare the extension {TASKS}",
-                       {"requiredCapabilities": {"extensions": {TASKS: {}}}})
+        raise CapabilityMissing("client", f"extensions.{TASKS}")
     return known
 
 
