@@ -5400,26 +5400,28 @@ class Job:
             logger.error("the task %s failed", self.id, exc_info=exc)
 
 
+#: The capability of a client that knows tasks.
+KNOWING_TASKS = f"extensions.{TASKS}"
+
+
+def require_tasks(ctx: Context) -> None:
+    """Raise CapabilityMissing unless the client knows tasks."""
+    # spec: basic/versioning#extension-negotiation
+    check_capability("client", ctx.client_capabilities, KNOWING_TASKS, ctx.revision)
+
+
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     """Let a call go on as a task, and return its handle.
 
     A client that does not know tasks gets the result, or an error if the tool has to be one.
     """
-    if not knows_tasks(ctx, tool.task == "required"):
+    if tool.task != "required" and not declares(ctx.client_capabilities, KNOWING_TASKS):
         return await tool.call(ctx, given)
+    require_tasks(ctx)
     job = ctx.job = Job(ctx)
     call = ctx.conversation.life.tasks.spawn(job.run(tool, ctx, given))
     job.call = None if job.over else call
     return {"resultType": "task", **job.handle()}
-
-
-def knows_tasks(ctx: Context, required: bool = True) -> bool:
-    """Return whether the client knows tasks; RPCError -32021 if it must and does not."""
-    # spec: basic/versioning#extension-negotiation
-    known = declares(ctx.client_capabilities, f"extensions.{TASKS}")
-    if required and not known:
-        raise CapabilityMissing("client", f"extensions.{TASKS}")
-    return known
 
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
@@ -5429,7 +5431,7 @@ def job_of(ctx: Context, job_id: str) -> Job | None:
 
 @handles("tasks/get", "tasks/update", "tasks/cancel")
 async def serve_task(ctx: Context) -> Msg:
-    knows_tasks(ctx)
+    require_tasks(ctx)
     job = job_of(ctx, ctx.params["taskId"])
     if job is None:
         raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
@@ -5587,7 +5589,7 @@ class Feed:
             if field.endswith("ListChanged"):
                 names = [None] if value is True else []  # such an announcement names nothing
             elif field == "taskIds" and names:
-                knows_tasks(ctx)
+                require_tasks(ctx)
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
             if names:
                 self.wanted[field] = value is True or names
