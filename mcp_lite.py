@@ -3532,6 +3532,7 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     elif isinstance(value, (bytes, bytearray)):
         usual, held = "application/octet-stream", {"blob": to_json(value)}
     else:
+        value = to_json(value)
         usual = "text/plain" if isinstance(value, str) else "application/json"
         held = {"text": text_for(value)}
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]

@@ -5065,7 +5065,7 @@ def busy_server():
 
     @app.resource("x://several")
     def several():
-        return [m.Resource("x://1", "one"), {"uri": "x://2", "blob": "AA=="}]
+        return [m.Resource("x://1", "one"), {"uri": "x://2", "blob": "AA=="}, pathlib.PurePosixPath("a")]
 
     @app.resource("x://failing")
     def failing():
@@ -5243,7 +5243,8 @@ A resource is read as text, as a blob in base64, or as several contents.
     --> 2 resources/read {"uri": "x://text"}
     <-- 2 {"contents": [{"uri": "x://text", "mimeType": "text/markdown", "text": "text"}]}
     --> 3 resources/read {"uri": "x://several"}
-    <-- 3 {"contents": [{"uri": "x://1", "mimeType": "text/plain", "text": "one"}, {"uri": "x://2", "blob": "AA=="}]}
+    <-- 3 {"contents": [{"uri": "x://1", "mimeType": "text/plain", "text": "one"}, {"uri": "x://2", "blob": "AA=="},
+          {"uri": "x://several", "mimeType": "text/plain", "text": "a"}]}
 
 The variables of a template, here note://{name}/{number}, are decoded and converted to the function's types.
 [all] spec: server/resources#resource-templates
