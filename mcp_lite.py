@@ -1998,6 +1998,9 @@ class Peer(Requester):
             await self.tasks.drain(grace)
             if not transport.ended_here:  # nobody would read the error
                 end_reason = ""
+        except Exception as exc:  # of read()
+            self.fail_all(f"{self.name} cannot be read: {exc!r}")
+            raise
         finally:
             await self.close(end_reason)
 

@@ -2572,6 +2572,22 @@ class TestCleaningUp:
             await serving
         assert log == ["began", "cleaned up"]
 
+    async def test_a_reader_that_fails_says_why_to_who_waits_for_a_response(self):
+        ours, theirs = m.memory_transports()
+        serving, read = asyncio.ensure_future(demo().serve(theirs)), ours.read
+
+        async def failing_read():
+            items = await read()
+            if any(b"burst" in item for item in items):
+                raise OSError("the pipe has burst")
+            return items
+
+        ours.read = failing_read
+        async with m.Client(ours) as c:
+            with pytest.raises(m.ConnectionClosed, match="the pipe has burst"):
+                await c.call("echo", {"text": "burst"})
+        await serving
+
 
 class TestCrowding:
     """What runs, and what waits, is bounded: a full server lets requests wait in line."""
