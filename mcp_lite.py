@@ -659,7 +659,7 @@ def _check_bounds(data: bytes) -> None:
     if len(data) > MAX_MESSAGE_BYTES:
         raise LimitExceeded(f"a message of {len(data)} bytes exceeds {MAX_MESSAGE_BYTES}")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return
+        return  # it is too short for so many elements, and has too few brackets to be so deep
     # What stands in strings does not count. Without escaped quotes, each second piece is a string.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = 4 * MAX_ELEMENTS + 1  # an element has four quotes at most, of its key and its value
@@ -1124,8 +1124,8 @@ def check_version(facts: Facts) -> Facts:
 #          that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.   1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
 #          2. CancelledError is caught only to clean up, and raised again. Two make an error of it:
-#             Deadline of its own, Peer of one that a handler awaited. Python 3.9 has no
-#             TaskGroup and no timeout(): hence Tasks and Deadline.
+#             Deadline, if it cancelled the task, and Peer, if a handler awaited what somebody
+#             cancelled. Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #          3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
 #             Ctrl-C would wait for a tool that sleeps.
 #          4. While a thread waits for the loop, one more may run: the loop may wait for that one.
@@ -1175,7 +1175,7 @@ class Deadline:
             self.late = True
             self.task.cancel()
 
-    async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
+    async def __aexit__(self, kind: Any, *_: Any) -> None:
         self.timer.cancel()
         if self.late:
             left = self.task.uncancel() if _COUNTED else 0  # above self.cancelling: by others
