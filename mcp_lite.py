@@ -6370,10 +6370,8 @@ async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
         await backoff.wait()
 
 
-async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
+async def follow_task(client: ClientSession, task: Msg) -> Msg:
     """Poll a task and answer its questions, until there is a result."""
-    if method != "tools/call":  # the extension: nothing else may become a task
-        raise ProtocolError(f"{client.peer.name} answered {method} with a task")
     handle = {"taskId": member(task, "taskId", str)}
     answered: set[str] = set()
     try:
@@ -6681,13 +6679,14 @@ class ClientSession:
         """Answer the server's questions, or follow its task, until there is a result."""
         for _ in range(MAX_ROUNDS):
             kind = result["resultType"]
-            if kind == "task":
-                return await follow_task(self, method, result)
+            if kind == "task" and method == "tools/call":  # the extension: nothing else may be one
+                return await follow_task(self, result)
             state = without_none(requestState=result.get("requestState"))
             asked = object_of(result, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
-                raise ProtocolError(f"{self.peer.name} sent a {kind!r} result that asks nothing")
+                raise ProtocolError(f"{self.peer.name} answered {method} with a {kind!r} result, "
+                                    "which asks nothing")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
             params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))

@@ -9695,7 +9695,7 @@ A task as the answer to another method than tools/call is an error.
     >>> c.get_prompt("x")
     --> ?1 prompts/get {...}
     <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working"}
-    ProtocolError: answered prompts/get with a task
+    ProtocolError: answered prompts/get with a 'task' result
 """, elicit=lambda *_: {})
 
 
