@@ -6032,7 +6032,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
     return {"action": "accept", "content": content}
 
 
-def checker_of(schema: Msg) -> Function:
+def checker_of(schema: JSON) -> Function:
     """Return what checks a value by a schema; SchemaError if the schema is wrong."""
     if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
@@ -6467,7 +6467,7 @@ class ClientSession:
             await server.serve(transport)
         except Exception as exc:
             self.peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
-            logger.error("the server failed", exc_info=exc)
+            logger.exception("the server failed")
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
@@ -6942,9 +6942,8 @@ class Client(ClientSession):
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
                 continue
             tools.append(tool)
-            if "outputSchema" in tool:
-                with suppress(MCPError):  # a tool works, even if its schema does not
-                    self.outputs[tool["name"]] = checker_of(tool["outputSchema"])
+            with suppress(MCPError):  # a tool works without a schema, and with a wrong one
+                self.outputs[tool["name"]] = checker_of(tool.get("outputSchema"))
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -8155,8 +8154,8 @@ async def answer_with(
     except asyncio.CancelledError:
         response.lose()
         raise
-    except Exception as exc:
-        logger.error("%s %s failed", request.method, request.path, exc_info=exc)
+    except Exception:
+        logger.exception("%s %s failed", request.method, request.path)
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
 ########################
