@@ -6351,8 +6351,7 @@ def connector_of(target: Any, options: Any, owner: Any) -> Action:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
             connector = partial(make, target, **options)
-            with suppress(MCPError):  # for wrong options
-                connector()
+            connector()  # fails for wrong options
             return connector
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
@@ -7098,9 +7097,6 @@ def command_line(command: Any, cwd: str) -> list[str]:
     if not argv:
         raise ValueError("the command is empty: pass a program and its arguments, or a .py file")
     if argv[0].endswith(".py"):
-        path = os.path.join(cwd, argv[0])
-        if not os.path.isfile(path):
-            raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
         # In an application sys.executable is that application, or nothing.
         ours = re.search(r"(?i)(^|[/\\])(python|pypy)[^/\\]*$", sys.executable or "")
         argv.insert(0, sys.executable if ours else PYTHON)

@@ -10182,7 +10182,7 @@ for line in sys.stdin:
         [
             (["no-such-program-anywhere"], {}, "cannot start 'no-such-program-anywhere'"),
             ("no-such-program-anywhere --fast", {}, "cannot start 'no-such-program-anywhere'"),
-            ("no_such_file.py", {}, "no file .*no_such_file.py"),
+            ("no_such_file.py", {}, "file .*no_such_file.py.*No such file"),
             pytest.param([sys.executable, "-c", ""], {"cwd": "/no/such/folder"}, "/no/such/folder", marks=posix),
             ([__file__ + "/x"], {}, "cannot start"),
             ([sys.executable], {"cwd": "no such folder"}, "no such folder"),
@@ -15683,7 +15683,8 @@ A wrong command line is one sentence that says what is wrong.
 
 A connection that fails, and an error of the server, are status 3.
     $ tools nothing.py
-    ! error: cannot start the server 'nothing.py': no file ...
+    ! | ...can't open file ...
+    ! error: the server 'nothing.py' exited with status 2
     [3]
     $ tools none.py
     ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
