@@ -7139,7 +7139,7 @@ class StdioTransport(LineTransport):
     process: Any = None  # a Popen
     garbage = ""  # the first line of its stdout that was not a message
     _group_lives = True
-    _reason = "closed its output"  # though it runs
+    reason = "closed its output"  # though it runs
     _ends: list[Future]  # of the child and of its stderr, once it is started
 
     def __init__(
@@ -7230,8 +7230,8 @@ class StdioTransport(LineTransport):
         self._room.release()
         self.last_words.append(line)
         if " serves http" in line and self._patience < self.exit_seconds:  # it has sent nothing
-            self._reason = ('serves HTTP, by run("http"): pass its URL, or (in a shell) write '
-                            "FILE.py:APP")
+            self.reason = ('serves HTTP, by run("http"): pass its URL, or (in a shell) write '
+                           "FILE.py:APP")
             self.end_input()
         try:
             self.stderr(line)
@@ -7263,7 +7263,7 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
         status = self.process.returncode if self.process else None
         if status is None:
-            text = "was closed" if self._closing else self._reason
+            text = "was closed" if self._closing else self.reason
         elif status < 0:
             text = f"was killed by signal {-status}"
         else:
@@ -8038,15 +8038,13 @@ def check_modern_post(
     spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
-    if notes.get("revision") != facts.rev:
+    said = facts.rev, mirrored_headers(msg, tools)
+    if notes.get("said") != said:
         check_mirror(headers, VERSION_HEADER, facts.rev)
         check_version(facts)
-        notes["revision"] = facts.rev
-    mirrors = mirrored_headers(msg, tools)
-    if notes.get("mirrors") != mirrors:
-        for name, value in mirrors.items():
+        for name, value in said[1].items():
             check_mirror(headers, name, value)
-        notes["mirrors"] = mirrors
+        notes["said"] = said
     return facts
 
 ########################
