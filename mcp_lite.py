@@ -7581,8 +7581,7 @@ class Wire(asyncio.StreamReader):
         self.pos += size
         if self.pos == len(self.buffer):
             self.buffer, self.pos = b"", 0
-            if self.paused:  # else the end of the connection would not be noticed
-                self.read_on()
+            self.read_on()  # else the end of the connection would not be noticed
         return data
 
     async def until(self, mark: bytes, limit: int, what: str) -> bytes:
