@@ -7882,22 +7882,6 @@ def sendable_headers(headers: Any) -> Fields:
     header_lines((*given.items(),))
     return given
 
-
-def owner_of(principal: Any) -> str:
-    """Return a key of a principal that a newer token does not change: its issuer and subject.
-
-    They are members or attributes, and may be called `iss` and `sub`. Without a subject, the key is
-    the whole principal, as JSON.
-    """
-    read = partial(member_of, principal)
-    subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
-    try:
-        return json.dumps(to_json({"issuer": issuer, "subject": subject} if subject else principal),
-                          sort_keys=True)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"a principal, here a {type(principal).__name__}, needs issuer and subject") from None
-
 ########################
 # 33. Mirrored headers
 #
@@ -8726,6 +8710,22 @@ class PairSession(HTTPSession):
 class Identity(Row):
     principal: Any
     owner: str  # the stable key of the principal
+
+
+def owner_of(principal: Any) -> str:
+    """Return a key of a principal that a newer token does not change: its issuer and subject.
+
+    They are members or attributes, and may be called `iss` and `sub`. Without a subject, the key is
+    the whole principal, as JSON.
+    """
+    read = partial(member_of, principal)
+    subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
+    try:
+        return json.dumps(to_json({"issuer": issuer, "subject": subject} if subject else principal),
+                          sort_keys=True)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"a principal, here a {type(principal).__name__}, needs issuer and subject") from None
 
 
 def principals_by_token(given: Any) -> Any:
