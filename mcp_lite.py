@@ -11548,55 +11548,59 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     return value
 
 
-class TraceView:
-    """Show each message in a line, or if `full` with its JSON as well, for set_trace()."""
+#: Pending requests: (peer, direction, id as JSON) -> (title, when)
+Asked = dict[tuple[str, ...], tuple[str, float]]
 
-    def __init__(self, stream: typing.TextIO, full: bool = False):
-        self.stream, self.full = stream, full
-        self.began = time.monotonic()
-        #: pending requests: (peer, direction, id as JSON) -> (title, when)
-        self.asked: dict[tuple[str, ...], tuple[str, float]] = {}
 
-    def __call__(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message, a batch or a head of HTTP that goes out (">") or comes in ("<")."""
+def title_of(direction: str, name: str, msg: JSON, asked: Asked) -> str:
+    """Return the method of a message, or the request that it answers and its duration."""
+    now = time.monotonic()
+    if not isinstance(msg, dict):
+        return f"not a message: {msg}"
+    if "http" in msg:
+        return str(msg["http"])
+    req_id, params = json.dumps(msg.get("id")), object_of(msg, "params")
+    if "method" not in msg:
+        title, since = asked.pop((name, "<" if direction == ">" else ">", req_id),
+                                 ("an unknown request", now))
+        kind = "error for" if "error" in msg else "result of"
+        return f"{kind} {title}, {1000 * (now - since):.1f} ms"
+    title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
+    if "id" in msg:
+        title += f" #{req_id}"
+        asked[name, direction, req_id] = (title, now)
+    return title
+
+
+def gist_of(msg: JSON) -> str:
+    """Return the rest of a message: what its title does not show."""
+    if not isinstance(msg, dict):
+        return ""
+    said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
+    if isinstance(said, dict):
+        said = without(said, "_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")
+    return json.dumps(redact(said), ensure_ascii=False) if said else ""
+
+
+def trace_to(stream: typing.TextIO, full: bool = False) -> Trace:
+    """Return a function for set_trace() that shows a message, a batch or a head of HTTP in a line,
+    or if `full` with its JSON as well."""
+    began = time.monotonic()
+    asked: Asked = {}
+
+    def view(direction: str, name: str, msg: JSON) -> None:
         shaft = "==" if isinstance(msg, HTTPHead) else "--"
         arrow = f"{shaft}>" if direction == ">" else f"<{shaft}"
-        titles = ", ".join(self.title(direction, name, item) for item in as_list(msg))
-        text = f"{time.monotonic() - self.began:8.3f} {arrow} {redact(one_line(titles))}"
-        if self.full:
+        titles = ", ".join(title_of(direction, name, item, asked) for item in as_list(msg))
+        text = f"{time.monotonic() - began:8.3f} {arrow} {redact(one_line(titles))}"
+        if full:
             shown = json.dumps(redact(msg), indent=2, ensure_ascii=False, default=str)
             text = f"{text}\n{shown}"
         else:
-            text = f"{text} {self.gist(msg)}"[: columns()].rstrip()
-        write_stderr(plain(text) + "\n", self.stream)
+            text = f"{text} {gist_of(msg)}"[: columns()].rstrip()
+        write_stderr(plain(text) + "\n", stream)
 
-    def title(self, direction: str, name: str, msg: JSON) -> str:
-        """Return the method of a message, or the request that it answers and its duration."""
-        now = time.monotonic()
-        if not isinstance(msg, dict):
-            return f"not a message: {msg}"
-        if "http" in msg:
-            return str(msg["http"])
-        req_id, params = json.dumps(msg.get("id")), object_of(msg, "params")
-        if "method" not in msg:
-            title, since = self.asked.pop((name, "<" if direction == ">" else ">", req_id),
-                                          ("an unknown request", now))
-            kind = "error for" if "error" in msg else "result of"
-            return f"{kind} {title}, {1000 * (now - since):.1f} ms"
-        title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
-        if "id" in msg:
-            title += f" #{req_id}"
-            self.asked[name, direction, req_id] = (title, now)
-        return title
-
-    def gist(self, msg: JSON) -> str:
-        """Return the rest of a message: what its title does not show."""
-        if not isinstance(msg, dict):
-            return ""
-        said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
-        if isinstance(said, dict):
-            said = without(said, "_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")
-        return json.dumps(redact(said), ensure_ascii=False) if said else ""
+    return view
 
 
 def start_trace(where: str | None) -> None:
@@ -11608,7 +11612,7 @@ def start_trace(where: str | None) -> None:
     if where not in ("1", "full"):
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
         atexit.register(stream.close)
-    set_trace(TraceView(stream, full=where != "1"))
+    set_trace(trace_to(stream, full=where != "1"))
 
 
 start_trace(os.environ.get("MCP_LITE_TRACE"))  # for any program that uses this file

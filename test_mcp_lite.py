@@ -15979,7 +15979,7 @@ class TestTranscripts:
     )  # fmt: skip
     def test_a_trace_hides_what_has_the_name_of_a_secret(self, shown, secret):
         stream = io.StringIO()
-        m.TraceView(stream, full=True)(">", "x", {"id": 1, "method": "a/b", "params": shown})
+        m.trace_to(stream, full=True)(">", "x", {"id": 1, "method": "a/b", "params": shown})
         assert ("hunter2" in stream.getvalue()) != secret
 
     @pytest.mark.parametrize("where, count", [("trace", 4), ("0", 0)])
@@ -15999,13 +15999,13 @@ class TestTranscripts:
                {"method": "a", "id": 1, "params": {"name": [1], "x": "\x1b[2J\u202e\ud800" * 99}}]  # fmt: skip
         stream = io.StringIO()
         for msg in odd:
-            m.TraceView(stream, full)("<", "x", msg)
+            m.trace_to(stream, full)("<", "x", msg)
         assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
 
     async def test_the_query_of_an_endpoint_is_not_traced(self):
         stream = io.StringIO()
         async with sample_app().http(port=0) as server:
-            m.set_trace(m.TraceView(stream, full=True))
+            m.set_trace(m.trace_to(stream, full=True))
             try:
                 async with m.Client(server.url + "?api_key=hush1"):
                     pass
