@@ -10618,30 +10618,31 @@ class FileStore(TokenStore):
 
     def try_lock(self, key: Key) -> Action | None:
         """Lock a file beside the login. The file stays; the system unlocks it if we die."""
-        file = None
-        try:
-            os.makedirs(self.path, mode=0o700, exist_ok=True)
-            file = open(self.file(key, ".lock"), "ab")  # noqa: SIM115 -- it stays open
-            lock_file(file.fileno())
-            return file.close
-        except OSError as exc:
-            busy = file and exc.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-            if file:
-                file.close()
-            # In a folder without locks, or without a folder, other processes cannot be kept out.
-            return None if busy else super().try_lock(key)
+        with ExitStack() as stack:
+            try:
+                os.makedirs(self.path, mode=0o700, exist_ok=True)
+                file = stack.enter_context(open(self.file(key, ".lock"), "ab"))
+                lock_file(file.fileno())
+                return stack.pop_all().close
+            except BlockingIOError:
+                return None
+            except OSError:  # without a folder, or locks in it, other processes are not kept out
+                return super().try_lock(key)
 
 
 def lock_file(descriptor: int) -> None:
-    """Lock a file until it is closed; OSError if it is locked."""
-    try:
+    """Lock a file until it is closed; BlockingIOError if it is locked."""
+    if WINDOWS:
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except PermissionError as exc:
+            raise BlockingIOError from exc
+    else:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        import msvcrt
-
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
 
 
 async def write_whole(path: str, data: bytes) -> None:
