@@ -8606,7 +8606,8 @@ class HTTPConversation(Conversation):
             stream.complete = True  # even without an answer
             if stream.response:
                 await stream.end()
-        if type(self) is HTTPConversation or self.session.state is START:  # the handshake failed
+        # It was for this POST alone, or its handshake has failed.
+        if type(self) is HTTPConversation or self.session.state is START:
             await self.disconnect()
 
     def head_of(self, msg: Any, principal: Any) -> Head:
@@ -8909,7 +8910,7 @@ class Endpoint:
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix, self.healthz = session_prefix, healthz
         self.grace, self.max_body = grace, max_body
-        self._add_routes()
+        self._add_routes()  # refuses two pages in one place
 
     async def startup(self) -> None:
         """Open the lifespan, for the engine to close at last, and begin on this loop."""
@@ -9790,7 +9791,7 @@ class HTTPTransport(Transport):
         """Read the response to a message, until no request is `pending`."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
-            raise await problem_of(response, bool(self.session))
+            raise await problem_of(response, self.session)
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
@@ -9856,7 +9857,7 @@ class HTTPTransport(Transport):
         with closing(response):
             if status == 200:  # it may have no end
                 raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
-            problem = await problem_of(response, bool(self.session))
+            problem = await problem_of(response, self.session)
         problem.code = status  # not that of JSON-RPC
         raise problem
 
@@ -9949,7 +9950,7 @@ class HTTPTransport(Transport):
         await self.http.close()
 
 
-async def problem_of(response: HTTPResponse, in_session: bool) -> MCPError:
+async def problem_of(response: HTTPResponse, session: Fields) -> MCPError:
     """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
     head, code, body, reported = response.head, response.head.status, b"", Msg()
     with suppress(ConnectionClosed, ProtocolError):
@@ -9964,7 +9965,7 @@ async def problem_of(response: HTTPResponse, in_session: bool) -> MCPError:
     if code in (401, 403):
         error_class = AuthError
     # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-    elif in_session and (code == 404 or (code < 500 and "session" in why.lower())):
+    elif session and (code == 404 or (code < 500 and "session" in why.lower())):
         error_class = SessionExpired
     elif reported:
         if msg.get("id") is None or wait:  # a gateway may have sent it
