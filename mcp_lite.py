@@ -4722,7 +4722,7 @@ class Conversation(Peer):
             admit(ctx.method, CLIENT, rev, self.session.server_capabilities or server.declared,
                   server.methods)
             self._admitted[ctx.method] = rev
-        if "requestState" in ctx.params or "inputResponses" in ctx.params:
+        if "requestState" in ctx.params:
             _ = ctx.journal  # refuses a forged one, even if the handler does not ask
         if ctx.method not in HANDLERS:
             return server.call(server.methods[ctx.method], ctx, ctx.params)
