@@ -3942,11 +3942,12 @@ class ServerExchange(Exchange):
     """A request at a server, as the sections below serve it; its handler sees the Context."""
 
     job: Job | None = None  # of a call that goes on as a task
-    _progress = float("-inf")
-    unfinished = False  # whether finish() has to look
+    _progress = float("-inf")  # as reported last
+    # What a handler may leave to finish(), and whether it has left any of it.
     _held: Msg | None = None  # a report of progress that was not sent
     _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
+    unfinished = False
 
     async def finish(self) -> None:
         """After the handler, wait for the calls of once(), and send the progress that was held
@@ -4420,6 +4421,7 @@ class Entry:
                 f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
 
     def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
+        """Log why a call failed, unless that is for the client alone, and tell the client."""
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
             logger.error("%s: %s %r failed: %r", ctx.method, self.what, self.name, exc,
@@ -4427,6 +4429,7 @@ class Entry:
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
+        """Return a result that says that the call failed, or raise RPCError; `shown`: and why."""
         shown = shown and (type(exc) is MCPError or isinstance(exc, FOR_THE_PEER))
         raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
 
@@ -4485,7 +4488,7 @@ class Tool(Entry):
 
     def _structured(self, value: Any) -> JSON:
         """Return the structuredContent for a value; None for none."""
-        if not self.check_output:  # no schema: a dict or a bare list is data, if not content
+        if not self.check_output:  # a dict, or what is annotated as `list`, if it is not content
             is_data = self.wrapped or self.structured and isinstance(value, dict)
             if not is_data or any(map(_is_block, as_list(value))):
                 return None
