@@ -2652,7 +2652,7 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
     "pathlib.PurePath": ({"type": "string"}, _read_text),
     # A list of types breaks the converters of several hosts.
     "decimal.Decimal": ({"anyOf": [
-        Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text)
+        {"type": "number"}, {"type": "string", "pattern": DECIMAL}]}, _read_text)
 }
 #: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords; {}: of what.
 NOTES = {
