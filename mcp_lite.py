@@ -3291,14 +3291,15 @@ class Template:
 
     def _is_safe(self, name: str, value: str) -> bool:
         """Return whether a value hides nothing, and stays in the folder that it is joined to."""
-        parts = value.replace("\\", "/").split("/")
-        # Windows takes ".. " for "..".
-        if re.search(rf"[\t\n]|{HIDDEN}", value) or any(part.strip(" ") == ".." for part in parts):
+        path = value.replace("\\", "/")
+        if re.search(rf"[\t\n]|{HIDDEN}", value):
             return False
-        is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
-        if os.path.splitdrive(value)[0] or is_absolute:  # "C:a" has a drive on Windows only
+        if ".." in path and re.search(r"(^|/) *\.\. *(/|$)", path):  # Windows takes ".. " for ".."
+            return False
+        # "C:a" has a drive on Windows only.
+        if os.path.splitdrive(value)[0] or re.match("([A-Za-z]:)?/", path):
             return self.absolute and name in self.deep
-        return len(parts) == 1 and value != "." or name in self.deep + self.query
+        return name in self.deep + self.query or value != "." and "/" not in path
 
 ########################
 # 14. Content and forms
