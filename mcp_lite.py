@@ -2500,7 +2500,7 @@ class Compiler(Checking):
     def _compile_argument(self, node: Node, word: str, held: Any) -> Any:
         form, scope = KEYWORDS[word], node.scope
         if word in ("pattern", "patternProperties"):
-            for text in [held] if word == "pattern" else held:
+            for text in as_texts(held):
                 self.spend(50 * len(text))
                 pattern_of(text)
         if form is A_SCHEMA or word == "items":
@@ -3398,7 +3398,7 @@ class Image(Content):
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
-        suffix = (format or os.path.splitext(str(path or ""))[1][1:]).lower()
+        suffix = (format or os.path.splitext(path or "")[1][1:]).lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(
             type=self.kind, data=base64.b64encode(data).decode(),
