@@ -2911,7 +2911,8 @@ class Shapes:
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):
                 del shape["additionalProperties"]
-            if classes and "oneOf" in words:  # OpenAI's strict mode refuses it
+            # OpenAI's strict mode refuses oneOf. (A property of that name is no list.)
+            if classes and isinstance(words.get("oneOf"), list):
                 shape["anyOf"] = shape.pop("oneOf")
             name = str(words.get("$ref"))[8:]
             if name not in classes:

@@ -6305,6 +6305,7 @@ class Tree:
             {"$ref": "#/$defs/Leaf"}, {"type": "object", "required": ["n"]}]}}}
         leaves = {"type": "array", "items": {"$ref": "#/$defs/Leaf"}}
         size = {"size": {"type": "integer"}} if mode == "serialization" else {}  # a computed field
+        leaf["properties"]["oneOf"] = {"type": "null"}
         return {"type": "object", "properties": {"leaves": leaves, **size}, "$defs": {"Leaf": leaf}}
 
     @classmethod
@@ -6451,7 +6452,8 @@ class TestServing:
             tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": leaf}}}
             assert tool["inputSchema"]["properties"]["trees"] == {"type": "array", "items": tree}
             either = {"anyOf": [leaf, {"type": "object", "required": ["n"]}]}
-            classes = {"Leaf": {"type": "object", "properties": {"n": {"type": "integer"}, "next": either}}}
+            classes = {"Leaf": {"type": "object", "properties": {
+                "n": {"type": "integer"}, "next": either, "oneOf": {"type": "null"}}}}
             assert tool["inputSchema"]["$defs"] == classes
             written = {**tree["properties"], "size": {"type": "integer"}}
             assert tool["outputSchema"] == {**tree, "properties": written, "$defs": classes}
