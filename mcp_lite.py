@@ -4022,7 +4022,7 @@ class Context(ServerExchange):
     def state(self) -> dict[str, Any]:
         """A dict that lives as long as the session; in the modern era, as long as the request."""
         # spec: basic/index#statelessness
-        return {} if self.facts.rev >= MODERN else self.conversation.state
+        return {} if self.revision >= MODERN else self.conversation.state
 
     def at_end(self, fn: Action) -> None:
         """Call a plain function once, when the client's session or connection has ended.
@@ -4171,7 +4171,7 @@ class Context(ServerExchange):
         a modern client is asked again.
         """
         schema, read = form_of(wanted)
-        mode = "form" if self.facts.rev >= RICH else None
+        mode = "form" if self.revision >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=schema)
         return cast("Elicited[Any]", await self._ask_client(
             "elicitation/create", params, key, timeout, read))
@@ -4200,7 +4200,7 @@ class Context(ServerExchange):
 
         Returns {"role", "content", "model", "stopReason"?}. Raises CapabilityMissing.
         """
-        rich = self.facts.rev >= RICH
+        rich = self.revision >= RICH
         if rich and not declares(self.client_capabilities, "sampling.context"):
             include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
         params = without_none(
@@ -4231,7 +4231,7 @@ class Context(ServerExchange):
 
     def _check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
-        rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
+        rev, declared, row = self.revision, self.client_capabilities, METHODS[method]
         check_question(method, params)
         capability, since = row.capability, min(row.revisions)
         if params.get("mode") == "url":
@@ -4252,7 +4252,7 @@ class Context(ServerExchange):
     @property
     def _in_rounds(self) -> bool:
         """Whether the client answers with another round of this request."""
-        return self.job is None and self.facts.rev >= MODERN
+        return self.job is None and self.revision >= MODERN
 
     async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
@@ -4263,7 +4263,7 @@ class Context(ServerExchange):
             raise asyncio.CancelledError
         read = read or partial(check_answer, method)
         name = key or method.partition("/")[0]
-        params = adapt_question(method, params, self.facts.rev)
+        params = adapt_question(method, params, self.revision)
         question = {"method": method, "params": params}
         if self._in_rounds:
             if not self.row.may_ask:  # spec: basic/patterns/mrtr#supported-requests
@@ -4400,7 +4400,7 @@ class Entry:
             kwargs = self.signature.convert(given, ctx)
         except SchemaError as exc:
             # spec: server/tools#error-handling -- for the model, which can correct them
-            if self.what == "tool" and ctx.facts.rev >= RICH:
+            if self.what == "tool" and ctx.revision >= RICH:
                 return self.log_failure(ctx, ToolError(str(exc)))
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
@@ -4413,7 +4413,7 @@ class Entry:
             raise
         except BaseException as exc:
             is_missing = isinstance(exc, CapabilityMissing) and exc.data  # the client's
-            if ctx.suspended or is_missing and ctx.facts.rev >= MODERN:
+            if ctx.suspended or is_missing and ctx.revision >= MODERN:
                 raise
             return self.log_failure(ctx, exc)
         try:
