@@ -4295,24 +4295,24 @@ class Context(ServerExchange):
         if not callable(fn):
             raise TypeError("once() takes a function and its arguments")
         journal = self.journal if self._in_rounds else Journal({}, {})  # thrown away
-        key = journal.claim(call_key(fn, args))
-        kept = journal.kept
-        if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
-            return self._on_loop(self._keep(kept, key, fn, *args))  # type: ignore
-        if key not in kept:
-            kept[key] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
-        return to_json(kept[key])  # type: ignore
+        key, kept = journal.claim(call_key(fn, args)), journal.kept
 
-    async def _keep(self, kept: Msg, key: str, fn: Function, *args: Any) -> JSON:
         async def compute() -> None:
             kept[key] = to_json(await self.server.call(fn, *args))
 
+        async def once() -> JSON:  # Unawaited tells its name
+            if key not in kept:
+                # If a question beside it ends the run, finish() waits for this.
+                call = asyncio.ensure_future(compute())
+                self._calls, self.unfinished = self._calls | {call}, True
+                await call
+            return to_json(kept[key])
+
+        if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
+            return self._on_loop(once())  # type: ignore
         if key not in kept:
-            # If a question beside it ends the run, finish() waits for this.
-            call = asyncio.ensure_future(compute())
-            self._calls, self.unfinished = self._calls | {call}, True
-            await call
-        return to_json(kept[key])
+            kept[key] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
+        return to_json(kept[key])  # type: ignore
 
 
 if TYPE_CHECKING:

@@ -4857,16 +4857,23 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app, elicit=lambda message, schema: {}) as c:
             assert await c.call("use") == "4"
 
-    async def test_once_wants_a_function_and_not_its_result(self):
+    async def test_once_wants_a_function_and_not_its_result_and_an_await(self):
         app = m.Server()
 
         @app.tool
         async def use(ctx: m.Context) -> str:
             await ctx.once(2 + 2)
 
+        @app.tool
+        async def forget(ctx: m.Context) -> bool:
+            with contextlib.closing(ctx.once(int)) as number:
+                return bool(number)
+
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="takes a function and its arguments"):
                 await c.call("use")
+            with pytest.raises(m.ToolError, match=r"write: await ctx.once\(...\)"):
+                await c.call("forget")
 
     async def test_a_function_of_once_beside_a_question_ends_and_is_recorded(self):
         app, runs = m.Server(), []
