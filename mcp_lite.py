@@ -10895,7 +10895,8 @@ class Login(Authorizer):
 # Rules.   1. An id or a secret is sent to its own issuer alone, whatever a server names.
 #          2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
 # Limits.  No device codes: the specification has none. Nothing is signed: for assertions and DPoP
-#          see examples/authorization/keys.py. Each login registers a new client.
+#          see examples/authorization/keys.py. Each login registers a new client. What a browser
+#          prints may come out on our stdout.
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
@@ -11320,7 +11321,7 @@ class Guard(Authenticator):
         self.cache: dict[bytes, tuple[float, Identity]] = {}
 
     async def identify(self, request: HTTPRequest) -> Identity:
-        if request.root and self.metadata:  # we are mounted
+        if request.root and self.metadata:  # we are mounted: only below us pages are surely ours
             self.metadata = self.below
         return await super().identify(request)
 
@@ -11744,6 +11745,7 @@ class Person:
 
     async def fill_in(self, content: Msg, name: str, field: Msg, required: bool) -> bool:
         """Put the user's value for a field into `content`; return False to decline."""
+        # `ready` is the answer in advance, if there is one.
         boolean, ready = field.get("type") == "boolean", self.answers.get(name)
         if ready is None and self.yes and boolean and "default" not in field:
             ready = "yes"
