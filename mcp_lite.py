@@ -11426,12 +11426,11 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
         return "any"
     if defs and "$ref" in schema:
         return type_words(object_of(defs, str(schema["$ref"]).rpartition("/")[2]))
-    options = schema.get("anyOf") or schema.get("oneOf")
     if schema.keys() == {"const", "title"}:  # a choice of a form, and its name for the user
         words = [f"{_to_json(schema['const'])} ({schema['title']})"]
     elif "enum" in schema or "const" in schema:
         words = [_to_json(value) for value in schema.get("enum", [schema.get("const")])]
-    elif options:
+    elif options := schema.get("anyOf") or schema.get("oneOf"):
         words = [type_words(option, defs) for option in options]
     else:
         members = ", ".join(parameters({**schema, "$defs": defs}))
@@ -11642,7 +11641,7 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
     """Return the texts before and after the sign in each word."""
-    return {key: value for key, _, value in (word.partition(sign) for word in words)}
+    return dict(word.split(sign, 1) for word in words)
 
 
 def read_json(text: str) -> JSON:
@@ -11818,7 +11817,8 @@ async def do_info(c: Client, args: Any) -> Shown:
     for kind, key in LISTS.items():
         try:
             found[key] = await listed(c, kind)
-            lines += ["", kind.upper(), listing(found[key])] if found[key] else []
+            if found[key]:
+                lines += ["", kind.upper(), listing(found[key])]
         except MCPError as exc:
             lines += ["", f"{kind.upper()}: {one_line(exc)}"]
     return found, "\n".join(lines)
@@ -11848,7 +11848,7 @@ def arguments(args: Any, item: Msg) -> Msg:
         if not equals:
             raise UsageError(f"{word!r} is neither KEY=VALUE nor a JSON object; "
                              f"signature: {headline(item)}")
-        if fields and key not in fields and not schema.get("additionalProperties"):
+        if fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
         refs = {each: object_of(schema, each) for each in ("properties", "$defs", "definitions")}
         value = convert(text, {**refs, **object_of(fields, key)})
