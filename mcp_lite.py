@@ -1426,10 +1426,10 @@ class Transport:
 
     name = "peer"  #: what to call the other end in messages
     #: is called when a request of ours cannot be answered, with the reason; set by the Peer
-    failed: Callable[[ReqId, MCPError], None] = staticmethod(nothing)
+    failed: Callable[[ReqId, MCPError], None] = nothing
     #: is called when announcements may have been missed, with True if the session has gone, too;
     #: set by the Client
-    interrupted: Callable[[bool], Any] = staticmethod(nothing)
+    interrupted: Callable[[bool], Any] = nothing
     outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
