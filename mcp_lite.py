@@ -440,7 +440,7 @@ class ProtocolError(MCPError):
 
     start = b""  #: the first bytes of the message, if that was too long to be read
     req_id: ReqId | None = None  #: of the request, where it could be read
-    headers: Fields = types.MappingProxyType({})  #: further ones of the HTTP response
+    headers: Fields = {}  #: further ones of the HTTP response
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
@@ -954,7 +954,8 @@ class Exchange:
         self.method: str = msg["method"]
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
-        self.key: Any = self.req_id  #: its key in Peer.incoming
+        #: its key in Peer.incoming
+        self.key: Any = object() if conversation.many_clients else self.req_id
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
         self.over = False  #: whether it is answered or cancelled
@@ -1865,8 +1866,6 @@ class Peer(Requester):
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
         exchange: Exchange = self.exchange_class(self, msg, send, caller)
-        if self.many_clients:
-            exchange.key = object()
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
