@@ -1539,7 +1539,7 @@ class Inbox:
 class MemoryTransport(Transport):
     """One end of a pair in memory. Messages are encoded, as on any wire."""
 
-    name = "in-memory peer"
+    name = "the in-memory peer"
 
     def __init__(self, ours: Inbox, theirs: Inbox):
         self.inbox, self.theirs = ours, theirs
@@ -1548,7 +1548,7 @@ class MemoryTransport(Transport):
         message = MemoryMessage(encode(msg))
         message.caller = getattr(CURRENT.get(None), "caller", NOBODY)
         if not await self.theirs.put(message):
-            raise ConnectionClosed(f"the {self.name} {self.explain()}")
+            raise ConnectionClosed(f"{self.name} {self.explain()}")
 
     async def close(self) -> None:
         self.inbox.close()
