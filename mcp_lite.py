@@ -3051,7 +3051,8 @@ def text_for(value: Any) -> str:
 #
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
 #          about `a` is what a model needs to know.
-# Rule.    What partial() has bound is not for the model, nor is the context.
+# Rules.   1. What partial() has bound is not for the model, nor is the context.
+#          2. A function or an option that cannot work is refused where its author writes it.
 # Limits.  JSON names every argument: no *args, no parameters before "/".
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
@@ -3094,6 +3095,38 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
         else:
             fn = type(fn).__call__
     return fn, bound
+
+
+def no_such(what: str, name: str, there: Collection[str]) -> str:
+    """Return "no option 'titel'; did you mean title?"."""
+    import difflib
+
+    near = difflib.get_close_matches(name, there, 1)
+    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(there)[:1000] or 'none'}"
+    return f"no {what} {name!r}; {hint}"
+
+
+def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
+    """Raise TypeError for an option that these functions do not have."""
+    there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
+             if p.default is not p.empty}
+    for name in {*given}.difference(there):
+        raise TypeError(f"{use}: {no_such('option', name, there)}")
+
+
+def check_function(use: str, fn: Any, *names: str) -> None:
+    try:
+        inspect.signature(fn).bind(*names)
+    except ValueError:  # some functions of C do not say what they take
+        pass
+    except TypeError as exc:
+        raise TypeError(f"{use} is called with ({', '.join(names)}): {exc}") from None
+
+
+def check_numbers(**options: Any) -> None:
+    for name, value in options.items():
+        if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
+            raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
 
 
 def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
@@ -3322,38 +3355,6 @@ RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 #: The members of `annotations`; those of anybody else have a prefix: "shop.example/red".
 ANNOTATIONS = ("title readOnlyHint destructiveHint idempotentHint openWorldHint audience priority "
                "lastModified").split()
-
-
-def no_such(what: str, name: str, there: Collection[str]) -> str:
-    """Return "no option 'titel'; did you mean title?"."""
-    import difflib
-
-    near = difflib.get_close_matches(name, there, 1)
-    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(there)[:1000] or 'none'}"
-    return f"no {what} {name!r}; {hint}"
-
-
-def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
-    """Raise TypeError for an option that these functions do not have."""
-    there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
-             if p.default is not p.empty}
-    for name in {*given}.difference(there):
-        raise TypeError(f"{use}: {no_such('option', name, there)}")
-
-
-def check_function(use: str, fn: Any, *names: str) -> None:
-    try:
-        inspect.signature(fn).bind(*names)
-    except ValueError:  # some functions of C do not say what they take
-        pass
-    except TypeError as exc:
-        raise TypeError(f"{use} is called with ({', '.join(names)}): {exc}") from None
-
-
-def check_numbers(**options: Any) -> None:
-    for name, value in options.items():
-        if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
-            raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
 
 
 def without_nulls(value: JSON) -> JSON:
