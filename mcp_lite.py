@@ -3481,7 +3481,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
     messages = []
     for item in as_list(value):
         if not (isinstance(item, dict) and "role" in item):
-            item = Message(item)
+            item = {"role": "user", "content": item}
         if item["role"] not in ("user", "assistant"):
             raise SchemaError("role", f'must be "user" or "assistant", not {item["role"]!r:.40}')
         blocks = blocks_of(item["content"])

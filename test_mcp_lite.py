@@ -4141,7 +4141,7 @@ class TestHosts:
     ])  # fmt: skip
     async def test_an_old_client_gets_as_text_what_it_does_not_know(self, block, known):
         app = m.Server()
-        app.add_prompt(lambda: [{"role": "user", "content": [block, "hi"]}], name="p")
+        app.add_prompt(lambda: [{"role": "user", "content": [block, "hi"]}, None], name="p")
         async with m.Client(app, revision="2024-11-05") as c:
             (message, _) = (await c.get_prompt("p"))["messages"]
         assert message["content"] == known
