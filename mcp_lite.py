@@ -8198,7 +8198,8 @@ class SocketResponse(Response):
             transport.write(data)
         else:
             for at in range(0, len(data), BUFFER_BYTES):  # TLS does not count a long piece
-                transport.write(data[at : at + BUFFER_BYTES])
+                if not transport.is_closing():  # asyncio would log each piece for a lost client
+                    transport.write(data[at : at + BUFFER_BYTES])
         return self.drain() if transport.get_write_buffer_size() > BUFFER_BYTES else None
 
     def _start(self, head: Head, size: int, more: bool) -> bytes:

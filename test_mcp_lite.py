@@ -11210,6 +11210,23 @@ class TestLostConnections:
             await eventually(lambda: "ends" in app.log)
         assert not [record for record in caplog.records if record.name == "asyncio"]
 
+    async def test_a_long_answer_to_a_client_that_has_just_gone_is_harmless(self, caplog):
+        app = m.Server()
+
+        @app.route("GET", "/big", public=True, any_host=True)
+        async def big(request):
+            sock.close()  # which resets it; the loop is busy, and does not see it
+            return b"x" * 1_000_000
+
+        async with app.http(port=0) as server:
+            where = urllib.parse.urlsplit(server.url)
+            sock = socket.create_connection((where.hostname, where.port))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii" if os.name != "nt" else "hh", 1, 0))
+            sock.sendall(NEXT.replace(b"/a", b"/big"))
+            await until(lambda: sock.fileno() < 0)
+            await idle()
+        assert not [record for record in caplog.records if record.name == "asyncio"]
+
     async def test_a_lost_connection_cancels_nothing_in_a_session(self, app, caller):
         """spec 2025-11-25: basic/transports -- "Disconnection SHOULD NOT be interpreted as" that"""
         wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
