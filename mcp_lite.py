@@ -6114,7 +6114,7 @@ class Answers:
             return elicit_result(await self._call("elicitation.url", message, url), None)
         schema = {"type": "object", **params["requestedSchema"]}
         checker_of(schema)  # a bad form is refused before it is shown
-        answer = await self._call("elicitation.form", message, params["requestedSchema"])
+        answer = await self._call("elicitation.form", message, schema)
         try:
             return elicit_result(answer, schema)
         except SchemaError as exc:
