@@ -8070,7 +8070,8 @@ class Response:
     """The response to one request. An engine defines read(), _write() and cut_off()."""
 
     read: Function  # await read(limit): the body of the request, of so many bytes at most
-    _write: Function  # _write(head or None, data, whether more follows): await what it returns
+    #: _write(head or None, data, whether more follows): await its result, if there is one
+    _write: Function
     cut_off: Action  # ends a response that the client does not read
 
     def __init__(self) -> None:
