@@ -6356,8 +6356,8 @@ def connector_of(target: Any, options: Any, owner: Any) -> Action:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
             connector = partial(make, target, **options)
-            connector()  # fails for wrong options
-            return connector
+            made = [connector()]  # is used first: to read the certificates takes 0.1 seconds
+            return lambda: made.pop() if made else connector()
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
 
