@@ -272,6 +272,9 @@ def test_the_rest_of_a_file_stays_with_its_mode_and_a_copy(install, home):
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert pathlib.Path(f"{path}.bak").read_text() == before
     assert sorted(os.listdir(path.parent)) == ["settings.json", "settings.json.bak"]
+    install("zed", "shop.py", "--name", "second", "--write")  # the copy stays as it was at first
+    assert pathlib.Path(f"{path}.bak").read_text() == before
+    assert entry in pathlib.Path(f"{path}.bak1").read_text()
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@
     python3 mcp_lite.py install mcpb server.py --write       write NAME.mcpb, a bundle
 
 The file of an application belongs to somebody else: one entry is put into its text, every other
-character stays, and a copy is kept beside it (.bak). Nothing is written in doubt: a link, a file
-that cannot be read as settings, an entry of that name, a server that cannot be used. What is
-written is absolute, for an application may have no PATH, and work in any folder.
+character stays, and a copy is kept beside it (.bak, .bak1, ...). Nothing is written in doubt: a
+link, a file that cannot be read as settings, an entry of that name, a server that cannot be used.
+What is written is absolute, for an application may have no PATH, and work in any folder.
 
 The server is started first as the application will start it, and its tools are listed. The entry
 has the server's own name, or else that of its host or its file. If the server cannot be used, the
@@ -30,6 +30,7 @@ import functools
 import getpass
 import glob
 import inspect
+import itertools
 import json
 import os
 import pathlib
@@ -282,15 +283,17 @@ def write_entry(path: str, key: str, name: str, entry: Entry) -> str:
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as new:
         new.write(after.encode())  # for its owner alone: an entry may hold a secret
+    names = (f"{path}.bak{n or ''}" for n in itertools.count())  # the next of .bak, .bak1, .bak2
+    copy = next(each for each in names if not os.path.exists(each))
     if there:
-        shutil.copy2(path, f"{path}.bak")
+        shutil.copy2(path, copy)
         shutil.copymode(path, new.name)
     try:
         os.replace(new.name, path)
     except OSError:  # on Windows, while another program has it open
         os.unlink(new.name)
         raise
-    return f"{path} has {name} now" + f"; as it was: {path}.bak" * there
+    return f"{path} has {name} now" + f"; as it was: {copy}" * there
 
 
 # Bundles: https://github.com/modelcontextprotocol/mcpb/blob/main/MANIFEST.md
