@@ -2833,8 +2833,8 @@ def shape_of(annotation: Any, mode: str = "validation") -> Shape:
 
 def _choice(choices: Sequence[Any]) -> Shape:
     by_text = {canonical(to_json(choice)): choice for choice in choices}
-    values = [to_json(choice) for choice in by_text.values()]  # without aliases
-    kinds = {kind_of(value) for value in values}
+    values = [*map(to_json, by_text.values())]  # without aliases
+    kinds = {*map(kind_of, values)}
     schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
     return Shape(schema, lambda value: by_text[canonical(value)])
 
@@ -2928,7 +2928,7 @@ class Shapes:
         words: Schema = {"type": "array", "items": shapes[0]}  # VS Code and Gemini want `items`
         if origin is tuple and args and args[-1] is not ...:
             words.update(minItems=len(args), maxItems=len(args))
-            if any(arg != args[0] for arg in args):
+            if args.count(args[0]) < len(args):
                 words.update(prefixItems=shapes, items={})
         if origin in (set, frozenset):
             words["uniqueItems"] = True
