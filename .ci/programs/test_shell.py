@@ -93,7 +93,7 @@ def test_a_wrong_line_is_told_and_the_next_is_read(folder):
 def test_a_server_that_is_not_there_and_a_trace(folder):
     command = [sys.executable, str(ROOT / "mcp_lite.py"), "shell", "nothing.py"]
     done = subprocess.run(command, cwd=folder, input="", capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (3, "") and "no file" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "") and "nothing.py" in done.stderr
     status, out, err = shell(folder, "tools\n", "--trace", "--revision", "2025-11-25")
     assert status == 0 and "--> initialize #1" in err and "--> tools/list" in err
 
