@@ -10771,9 +10771,9 @@ class Login(Authorizer):
         tokens, client = object_of(login, "tokens"), object_of(login, "client")
         issuer: Any = object_of(login, "server").get("issuer")
         end = tokens.get("expires_at", NEVER)
-        texts = (tokens.get("access_token"), client.get("client_id"), issuer,
-                 client.get("client_secret") or "", login.get("asked", ""))
-        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
+        texts = [tokens.get("access_token"), client.get("client_id"), issuer,
+                 client.get("client_secret") or "", login.get("asked", "")]
+        if strings(texts) != texts or not isinstance(end, (int, float)):
             logger.warning("the saved login to %s is damaged, and not used", self.url)
             return {}
         if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
@@ -11460,9 +11460,9 @@ def parameters(schema: Msg) -> Fields:
     >>> [*parameters({"properties": {"a": {"type": "integer"}, "b": {"default": 0}}})]
     ['a?: integer', 'b: any = 0']
     """
-    shown, defs = {}, schema.get("$defs")
-    for name, field in object_of(schema, "properties").items():
-        field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
+    shown, fields, defs = {}, object_of(schema, "properties"), schema.get("$defs")
+    for name in fields:
+        field = object_of(fields, name)  # {} stands for a schema that is `true`
         value = f" = {_to_json(field['default'])}" if "default" in field else ""
         mark = "" if value or name in (schema.get("required") or ()) else "?"
         shown[f"{name}{mark}: {type_words(field, defs)}{value}"] = about(field)
