@@ -3571,31 +3571,6 @@ def check_answer(method: str, answer: Msg) -> Msg:
     return answer
 
 
-def sampling_result(answer: Any) -> Msg:
-    """Return the result of sampling for what a callback returned: content, or {"content", ...}."""
-    if not (isinstance(answer, dict) and "content" in answer):
-        answer = {"stopReason": "endTurn", "content": answer}
-    if not (content := blocks_of(answer["content"])):
-        raise ToolError("sample= returned None: it must return a text or content")
-    return {**answer, "content": content}
-
-
-def root_of(root: Any) -> Msg:
-    """Return a path, a URI or a dict as a root: {"uri", "name"?}."""
-    from pathlib import Path
-
-    if isinstance(root, str) and "://" in root:
-        root = {"uri": root}
-    if not isinstance(root, dict):
-        path = Path(os.path.abspath(root))
-        return {"uri": path.as_uri(), "name": path.name}
-    uri = str(root.get("uri"))
-    # spec: client/roots#root -- "This MUST be a file:// URI"
-    if not uri.startswith("file://") or ".." in re.split(r"[/\\]", percent_decode(uri)):
-        raise ValueError(f'roots= has {root!r:.100}: a root must be a file:// URI without ".."')
-    return root
-
-
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
 FORM_TYPES = ("string", "number", "integer", "boolean", "array")
 FORM_FORMATS = ("email", "uri", "date", "date-time")
@@ -6042,6 +6017,31 @@ def checker_of(schema: JSON) -> Function:
     if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
     return compile_schema(schema).check
+
+
+def sampling_result(answer: Any) -> Msg:
+    """Return the result of sampling for what a callback returned: content, or {"content", ...}."""
+    if not (isinstance(answer, dict) and "content" in answer):
+        answer = {"stopReason": "endTurn", "content": answer}
+    if not (content := blocks_of(answer["content"])):
+        raise ToolError("sample= returned None: it must return a text or content")
+    return {**answer, "content": content}
+
+
+def root_of(root: Any) -> Msg:
+    """Return a path, a URI or a dict as a root: {"uri", "name"?}."""
+    from pathlib import Path
+
+    if isinstance(root, str) and "://" in root:
+        root = {"uri": root}
+    if not isinstance(root, dict):
+        path = Path(os.path.abspath(root))
+        return {"uri": path.as_uri(), "name": path.name}
+    uri = str(root.get("uri"))
+    # spec: client/roots#root -- "This MUST be a file:// URI"
+    if not uri.startswith("file://") or ".." in re.split(r"[/\\]", percent_decode(uri)):
+        raise ValueError(f'roots= has {root!r:.100}: a root must be a file:// URI without ".."')
+    return root
 
 
 class Answers:
