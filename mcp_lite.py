@@ -863,9 +863,10 @@ def check_params(row: Method, params: Msg) -> None:
 
 
 def declares(capabilities: Msg, path: str) -> bool:
-    """Return whether `capabilities` declares the dotted `path`: {} does, false does not."""
+    """Return whether `capabilities` declares the dotted `path`: {} does, false does not. An empty
+    path is declared by all."""
     node: JSON = capabilities
-    for key in path.split(".", 1):  # the name of an extension has dots
+    for key in filter(None, path.split(".", 1)):  # the name of an extension has dots
         node = node.get(key) if isinstance(node, dict) else None
     return node is not None and node is not False
 
@@ -1052,14 +1053,8 @@ class Session(Facts):
         self.state, self.rev = READY, rev
 
 
-def lacks(capabilities: Msg, path: str, rev: str) -> bool:
-    """Return whether the dotted `path` should be declared, and is not."""
-    unknown = path == "completions" and rev < COMPLETIONS  # it could not be declared then
-    return bool(path) and not unknown and not declares(capabilities, path)
-
-
-def check_capability(whose: str, capabilities: Msg, path: str, rev: str) -> None:
-    if lacks(capabilities, path, rev):
+def check_capability(whose: str, capabilities: Msg, path: str) -> None:
+    if not declares(capabilities, path):
         raise CapabilityMissing(whose, path)
 
 
@@ -1081,7 +1076,7 @@ def admit(
         problem = f"{method} does not exist in revision {rev}{ours}"
     elif row.sender not in (sender, BOTH):
         problem = f"a {sender} cannot call {method}"
-    elif lacks(capabilities, row.capability, rev):
+    elif not declares(capabilities, row.capability):
         problem = f"{method}: the capability {row.capability!r} was not declared"
     else:
         return
@@ -5391,7 +5386,7 @@ KNOWING_TASKS = f"extensions.{TASKS}"
 def require_tasks(ctx: Context) -> None:
     """Raise CapabilityMissing unless the client knows tasks."""
     # spec: basic/versioning#extension-negotiation
-    check_capability("client", ctx.client_capabilities, KNOWING_TASKS, ctx.revision)
+    check_capability("client", ctx.client_capabilities, KNOWING_TASKS)
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
@@ -6080,7 +6075,7 @@ class Answers:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, ours = METHODS[method], session.client_capabilities
         params = without_none(**object_of(asked, "params"))
-        check_capability("client", ours, row.capability, NEWEST)
+        check_capability("client", ours, row.capability)
         check_params(row, params)
         check_question(method, params)
         if self.ask:
@@ -6176,7 +6171,7 @@ class Subscription:
         client = self.client
         client.check()
         if self.uris:
-            check_capability("server", client.server_capabilities, "resources.subscribe", NEWEST)
+            check_capability("server", client.server_capabilities, "resources.subscribe")
         self.news, self.acknowledged = asyncio.Event(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
@@ -6677,7 +6672,8 @@ class ClientSession:
             raise CapabilityMissing("server", row.capability or method,
                                     f"the server speaks revision {rev}, which has no {method}")
         # spec 2025-11-25: basic/lifecycle#operation
-        check_capability("server", self.server_capabilities, row.capability, rev)
+        if row.capability != "completions" or rev >= COMPLETIONS:  # before, there was none
+            check_capability("server", self.server_capabilities, row.capability)
 
     async def _finish(self, method: str, ask: Any, params: Msg, result: Msg) -> Msg:
         """Answer the server's questions, or follow its task, until there is a result."""
@@ -7060,7 +7056,7 @@ class Client(ClientSession):
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if any are passed, and notify the server."""
         session = self.peer.session
-        check_capability("client", session.client_capabilities, "roots", session.rev)
+        check_capability("client", session.client_capabilities, "roots")
         if roots is not None:
             self.answers.callbacks["roots"] = roots
         if not self.modern:  # there, the server asks when it needs them

@@ -9167,6 +9167,13 @@ A template is completed by its URI, with what is known already where the revisio
     <-- ?1 {"completion": {"values": ["xx"]}}
     ["xx"]
 
+The first revision had completions, and no capability for them.
+[= 2024-11-05] capabilities {}
+    >>> c.complete("x", "a", "b")
+    --> ?1 completion/complete {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}
+    <-- ?1 {"completion": {"values": ["bb"]}}
+    ["bb"]
+
 The client does not ask for what the server did not declare: the call fails at once.
 [all] capabilities {"resources": {}}
     >>> c.list_tools()
