@@ -4628,7 +4628,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
         if "requestState" in ctx.params:
             answer["ttlMs"] = 0
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
-    answer["_meta"] = {SERVER_INFO: ctx.server.info, **(answer.get("_meta") or {})}
+    answer["_meta"] = {SERVER_INFO: ctx.server.info, **object_of(answer, "_meta")}
     return answer
 
 
