@@ -9385,9 +9385,11 @@ class ASGIApp(Endpoint):
 
     async def close(self) -> None:
         if self.loop:
-            await self.shutdown()
-            await self.close_lifespan()
-            self.loop = None
+            try:
+                await self.shutdown()
+            finally:
+                await self.close_lifespan()
+                self.loop = None
 
 ########################
 # 41. HTTP client

@@ -12348,6 +12348,26 @@ class TestASGI:
             assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
         assert not caplog.records
 
+    async def test_the_lifespan_is_left_although_the_end_is_cut_short(self):
+        left = []
+
+        @contextlib.asynccontextmanager
+        async def life(app):
+            yield
+            left.append(1)
+
+        app = sample_app(lifespan=life)
+        asgi = app.asgi_with(grace=60)
+        call, fields = modern_call(1, "wait", {"gate": "g"})
+        asked = ASGI(asgi, body=call, **fields)
+        await until(lambda: app.log)
+        end = asyncio.ensure_future(asgi.close())
+        await idle()
+        end.cancel()
+        await asyncio.wait([end])
+        app.gate_of("g").set_result(None)
+        assert (await asked.answer())[0] == 200 and left == [1]
+
     async def test_a_lifespan_that_fails_is_told(self):
         @contextlib.asynccontextmanager
         async def life(app):
