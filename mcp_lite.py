@@ -5706,6 +5706,7 @@ class LineTransport(Transport):
         self.written = asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
 
     async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
+        """Let one thread copy from `source` to a socket, and one from there to `sink`."""
         import socket
 
         if not WINDOWS:
@@ -5723,7 +5724,7 @@ class LineTransport(Transport):
             with source:
                 copy_bytes(source.read, theirs.send)
             end_input()
-            all_written.wait()
+            all_written.wait()  # the other thread reads from it
             with theirs:  # closed before it is read out, it loses what we sent
                 copy_bytes(theirs.recv, len)
 
@@ -5842,6 +5843,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
 
 
 def _flush_stdout() -> None:
+    """Write out what was printed; from now on each line at once, whatever its characters."""
     # sys.stdout is whatever the host has put there.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
@@ -6336,8 +6338,8 @@ def bytes_of(text: str) -> bytes:
 #          4. max_timeout bounds a request with its progress, its questions and its task. It starts
 #             again when the request is repeated in a renewed session.
 # Limits.  Of results, only the output schemas of tools are kept. A listener is called once for
-#          each subscription that brings a change. A server that starts in more than 10
-#          seconds is taken for a legacy one.
+#          each subscription that brings a change. A server that takes more than 10
+#          seconds to start is first taken for a legacy one.
 
 #: By kind of target: whether it is one, and what makes a Transport or Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
@@ -6499,6 +6501,7 @@ class ClientSession:
         """
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
+        # Without a pinned revision, time is left for a handshake.
         probe = self.timeout if self.pinned else min(CONNECT_SECONDS, self.timeout / 2)
         try:
             return await self._discover(probe)
@@ -7816,7 +7819,7 @@ class HostPolicy:
     """
 
     def __init__(self, hosts: Names | None, origins: Names):
-        self.any_address = hosts is None
+        self.any_address = hosts is None  # whether any IP address will do
         self.hosts = checked_names("allowed_hosts", hosts or (), r"\*|[^/*]+")
         self.origins = checked_names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
