@@ -7784,7 +7784,7 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
     shown = {}
     for name, value in headers.items():
         if name in ("authorization", SESSION_HEADER):
-            shown[name] = value[:6] + "..."
+            shown[name] = f"{value[:6]}..."
         elif name in TRACED_HEADERS:  # the query of a location has the code of a login
             shown[name] = re.split("[?#]", value)[0][:99]
     _trace(direction, "HTTP", HTTPHead(http=line.partition("?")[0], headers=shown))
