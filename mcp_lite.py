@@ -6697,7 +6697,7 @@ class ClientSession:
             if result.get("resultType") in (None, "complete"):
                 return result
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request; "
-                            "does a question change?")
+                            "does an answer not fit, or a question change?")
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a renewal of the session."""
