@@ -6501,15 +6501,17 @@ class ClientSession:
         """
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
-        # Without a pinned revision, time is left for a handshake.
-        probe = self.timeout if self.pinned else min(CONNECT_SECONDS, self.timeout / 2)
+        if self.pinned:
+            try:
+                return await self._discover(self.timeout)
+            except (RemoteError, ProtocolError) as exc:
+                raise ProtocolError(f"{self.peer.name} did not accept revision {self.pinned}: "
+                                    f"{exc}", exc.code) from exc
+        probe = min(CONNECT_SECONDS, self.timeout / 2)  # the rest is for a handshake
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            if self.pinned and isinstance(exc, (RemoteError, ProtocolError)):
-                raise ProtocolError(f"{self.peer.name} did not accept revision {self.pinned}: "
-                                    f"{exc}", exc.code) from exc
-            if self.pinned or self._is_final(exc):
+            if self._is_final(exc):
                 raise
             slow = isinstance(exc, RequestTimeout)
         if self.lost:
