@@ -8095,7 +8095,7 @@ class Response:
         return self.write(data, False)
 
     async def write(self, data: bytes, more: bool = True, head: Head | None = None) -> None:
-        """Send the next data of a stream."""
+        """Send the next data of a stream, after its head if that is passed."""
         if self.lost or self.ended:
             return
         waiting = self._write(head, data, more)
