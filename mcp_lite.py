@@ -10723,8 +10723,9 @@ class Login(Authorizer):
 
     async def settle(self, answer: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
         # spec: basic/authorization/index#error-handling
-        status, fields = answer.head.status, answer.head.headers
-        challenge = challenge_of(fields.get("www-authenticate", ""), self.oauth.scheme.lower())
+        status = answer.head.status
+        challenge = challenge_of(
+            answer.head.headers.get("www-authenticate", ""), self.oauth.scheme.lower())
         if status == 401 and "login" in steps:
             raise AuthError(f"{self.url} refused the token of a new login; {PYTHON} mcp_lite.py "
                             f"logout {self.url} removes the login")
@@ -10773,10 +10774,9 @@ class Login(Authorizer):
             return {}
         tokens, client = object_of(login, "tokens"), object_of(login, "client")
         issuer: Any = object_of(login, "server").get("issuer")
-        end = tokens.get("expires_at", NEVER)
         texts = [tokens.get("access_token"), client.get("client_id"), issuer,
                  client.get("client_secret") or "", login.get("asked", "")]
-        if strings(texts) != texts or not isinstance(end, (int, float)):
+        if strings(texts) != texts or not isinstance(tokens.get("expires_at", 0), (int, float)):
             logger.warning("the saved login to %s is damaged, and not used", self.url)
             return {}
         if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
@@ -11048,11 +11048,11 @@ class OAuth:
         spec: basic/authorization/index#scope-selection-strategy
         """
         scopes = [*before.split(), *(self.scopes or ()), *named.split()]
-        if not scopes and self.scopes is None:
-            scopes = [scope for scope in offered if scope != "offline_access"]
-        # spec: basic/authorization/index#refresh-tokens
-        if self.scopes is None and "offline_access" in strings(server.get("scopes_supported")):
-            scopes.append("offline_access")
+        if self.scopes is None:
+            scopes = scopes or [scope for scope in offered if scope != "offline_access"]
+            # spec: basic/authorization/index#refresh-tokens
+            if "offline_access" in strings(server.get("scopes_supported")):
+                scopes.append("offline_access")
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
     async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
