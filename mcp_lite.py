@@ -8718,20 +8718,21 @@ class PairSession(HTTPSession):
 
 class Identity(Row):
     principal: Any
-    owner: str  # the stable key of the principal
+    owner: str  # a key of the principal that a newer token does not change
 
 
-def owner_of(principal: Any) -> str:
-    """Return a key of a principal that a newer token does not change: its issuer and subject.
+def identity_of(principal: Any) -> Identity:
+    """Return a principal with its key: issuer and subject, or else all of it, as JSON.
 
-    They are members or attributes, and may be called `iss` and `sub`. Without a subject, the key is
-    the whole principal, as JSON.
+    They are members or attributes, and may be called `iss` and `sub`.
     """
+    if principal is True:  # all would be one, and share sessions
+        raise TypeError("verify= returned True: return a value that says who it is")
     read = partial(member_of, principal)
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:
-        return json.dumps(to_json({"issuer": issuer, "subject": subject} if subject else principal),
-                          sort_keys=True)
+        key = to_json({"issuer": issuer, "subject": subject} if subject else principal)
+        return Identity(principal, json.dumps(key, sort_keys=True))
     except (TypeError, ValueError):
         raise TypeError(
             f"a principal, here a {type(principal).__name__}, needs issuer and subject") from None
@@ -8774,7 +8775,7 @@ class Authenticator:
         self.locked = token is not None or verify is not None
         principals = {} if token is None else principals_by_token(token)
         self.tokens = {
-            sendable_token(text).encode(): self.identity_of(principal)
+            sendable_token(text).encode(): identity_of(principal)
             for text, principal in principals.items()
         }
 
@@ -8805,17 +8806,12 @@ class Authenticator:
             # A function that compares returns False.
             if not principal or seconds_left(principal) <= -CLOCK_SECONDS:
                 return None
-            return self.identity_of(principal)
+            return identity_of(principal)
         except ProtocolError:
             raise
         except Exception as exc:
             logger.warning("tokens cannot be verified: %s", exc, exc_info=True)
             raise cannot_verify() from exc
-
-    def identity_of(self, principal: Any) -> Identity:
-        if principal is True:  # all would be one, and share sessions
-            raise TypeError("verify= returned True: return a value that says who it is")
-        return Identity(principal, owner_of(principal))
 
     def challenge(self, error: str = "", scope: str = "") -> Fields:
         """Return the header that says what is missing. RFC 6750 §3"""
