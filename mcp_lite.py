@@ -1584,6 +1584,13 @@ def set_trace(trace: Trace | None) -> None:
     _trace = trace
 
 
+def own_id(req_id: JSON) -> Any:
+    """Return an id of ours: a peer may write "1" for 1, but not true, which equals 1."""
+    if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
+        return int(req_id)
+    return req_id if is_id(req_id) else None
+
+
 class PendingRequest:
     """One request of ours that has no answer yet."""
 
@@ -1611,7 +1618,7 @@ class Requester:
         self.warnings = RateLimit(*WARN_RATE)
 
     async def ask(
-        self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
+        self, method: str, params: Msg, send: Send, *, patience: float = REQUEST_SECONDS,
         longest: float = LONGEST_SECONDS, on_progress: Function | None = None
     ) -> Msg:
         """Send a request and return its result.
@@ -1624,15 +1631,14 @@ class Requester:
             raise RuntimeError(f"the connection to {self.name} belongs to another event loop, or "
                                "thread: use it where it was opened")
         req_id = next(self.ids)
-        params = dict(params or {})
         # Progress renews the deadline, so every request asks for it.
-        params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
+        meta = {**params.get("_meta", {}), "progressToken": req_id}
         deadline = Deadline(patience, RequestTimeout(), longest,
                             lambda: self.transport.waits_for_user)
         pending = self.pending[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
-                await send(request(req_id, method, params))
+                await send(request(req_id, method, {**params, "_meta": meta}))
                 answer = await pending.answer
             if pending.reports:
                 await asyncio.wait(pending.reports, timeout=patience)
@@ -1641,7 +1647,7 @@ class Requester:
             raise
         except RequestTimeout:
             self._cancel_request(req_id, "timeout")
-            del self.pending[req_id]  # no progress counts any more
+            self.pending.pop(req_id, None)  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
             option = "timeout"
             if deadline.loop.time() > deadline.last - 0.01 and longest >= patience:
@@ -1657,20 +1663,13 @@ class Requester:
 
     def _cancel_request(self, req_id: ReqId, reason: str) -> Task | None:
         """Give a request up; return the task that notifies the peer, if there is one."""
-        pending = self.pending[req_id]
-        if pending.answer.done() and not pending.answer.cancelled():  # it is answered
-            return None
+        pending = self.pending.get(req_id)  # None: it is answered
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if self.lost or pending.method == "initialize" or self.transport.abandon(req_id):
+        if (pending is None or pending.method == "initialize" or self.lost
+                or self.transport.abandon(req_id)):
             return None
         return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
-
-    def _find(self, req_id: JSON) -> PendingRequest | None:
-        """Return a request of ours; a peer may write "1" for 1, but not true, which equals 1."""
-        if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
-            req_id = int(req_id)
-        return self.pending.get(req_id) if is_id(req_id) else None
 
     def _take_response(self, msg: Msg) -> None:
         if "result" in msg:
@@ -1684,13 +1683,13 @@ class Requester:
 
     def resolve(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
-        if pending := self._find(req_id):
+        if pending := self.pending.pop(own_id(req_id), None):
             settle_future(pending.answer, outcome)
 
     def _take_progress(self, params: Msg) -> None:
         progress: Any = params.get("progress")
-        pending = self._find(params.get("progressToken"))
-        if pending is None or pending.answer.done() or type(progress) not in (int, float):
+        pending = self.pending.get(own_id(params.get("progressToken")))
+        if pending is None or type(progress) not in (int, float):
             return
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
         if not progress > pending.progress:
@@ -1842,7 +1841,8 @@ class Peer(Requester):
         """
         self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
-        if "method" not in members and (pending := self._find(members.get("id"))):
+        pending = None if "method" in members else self.pending.get(own_id(members.get("id")))
+        if pending:
             problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
             self.resolve(members["id"], type(exc)(problem))
             return None
@@ -6765,8 +6765,7 @@ class ClientSession:
         finally:
             self.transport.waits_for_user -= 1
             for each in self.peer.pending.values():  # they waited for the user, too
-                if not each.answer.done():
-                    each.deadline.renew()
+                each.deadline.renew()
 
 ########################
 # 27. Client
