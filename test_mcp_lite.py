@@ -4857,6 +4857,16 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app, elicit=lambda message, schema: {}) as c:
             assert await c.call("use") == "4"
 
+    async def test_a_resource_that_uses_once_and_asks_nothing_may_be_cached(self):
+        app = m.Server()
+
+        @app.resource("x://a", ttl_ms=9)
+        async def read(ctx: m.Context) -> str:
+            return await ctx.once(lambda: "a")
+
+        async with m.Client(app, revision=V5) as c:
+            assert (await c.read_resource("x://a"))["ttlMs"] == 9
+
     async def test_once_wants_a_function_and_not_its_result_and_an_await(self):
         app = m.Server()
 
