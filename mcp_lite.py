@@ -2328,6 +2328,7 @@ class Checking:
         except SchemaError as exc:
             if not exc.expected or not isinstance(value, str):
                 raise
+            self.spend(len(value) >> 2)
             try:
                 meant = decode(value.encode())
             except (ProtocolError, UnicodeError):

@@ -4166,6 +4166,9 @@ class TestHosts:
         schema = {"properties": {"a": {"type": "array", "items": {"pattern": "x$"}}}}
         text = json.dumps(["x" * 10000] * 5)
         assert "takes too long" in await value_of(lambda args: 1, {"a": text}, input_schema=schema)
+        schema, text = {"additionalProperties": {"type": "array"}}, f"[[{'0,' * 120_000}0]]"
+        many = {f"a{n}": text for n in range(26)}  # each is short enough for decode()
+        assert "takes too long" in await value_of(lambda args: 1, many, input_schema=schema)
 
     async def test_a_schema_that_refers_to_itself_alone_fails_and_says_so(self):
         circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
