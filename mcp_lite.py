@@ -2415,8 +2415,8 @@ class Checking:
         """Apply the keywords that hold further schemas for this value; return what each makes."""
         parts = [*node.get("allOf", ())]
         if "$dynamicRef" in node:
-            nodes = node["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
-            parts.append(nodes[next((scope for scope in self.scopes if scope in nodes), "*")])
+            nodes, target = node["$dynamicRef"]  # by scope; and the one that $ref would lead to
+            parts.append(next((nodes[name] for name in self.scopes if name in nodes), target))
         if "if" in node:
             fault, _ = self._try(node["if"], value, evaluated)
             parts.append(node.get("else" if fault else "then", ANYTHING))
@@ -2542,7 +2542,7 @@ class Compiler(Checking):
         target = self.nodes.get(id(schema)) or self.compile(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
-            node[word] = {"*": target, **anchors}
+            node[word] = anchors, target
         else:
             node["allOf"] = [*node.get("allOf", ()), target]
 

@@ -3469,6 +3469,16 @@ class TestValidation:
             m.compile_schema(schema).check(value)
         assert time.process_time() - began < 10  # about a second, where they are not ended
 
+    def test_references_into_many_scopes_share_what_they_lead_to(self):
+        import tracemalloc
+
+        tracemalloc.start()
+        try:
+            m.compile_schema(BOMBS["scopes"][0])
+            assert tracemalloc.get_traced_memory()[1] < 50e6  # 600 MB, where each has a copy
+        finally:
+            tracemalloc.stop()
+
     def test_a_value_whose_schema_cannot_be_decided_is_refused(self):
         """`not` and its kin must not take an error for a no."""
         text, pattern = "a" * 10_001, {"pattern": "a+$"}
