@@ -2129,6 +2129,9 @@ MEASURES: dict[str, tuple[str, Function, str]] = {
 }
 
 
+#: The keywords each of whose members takes a step, whatever the value.
+LOOPED = {"required", "prefixItems", "patternProperties",
+          "dependentSchemas", "dependentRequired", "dependencies"}
 #: The keywords of most schemas; a schema with no others is checked faster.
 FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs", "$schema"}
 
@@ -2145,13 +2148,15 @@ class Node(Schema):
         types = as_list(schema.get("type", []))
         #: the admitted types; all, if it is empty
         self.types = {*types, "integer"} if "number" in types else {*types}
+        self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
         self.is_flat = self.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
         self.plain = {cls for cls, kind in KINDS.items() if self.keys() <= {"type"}
                       and (not types or kind in self.types) and read in (None, cls)}
         #: steps to apply it, but for the size of the value
-        self.cost = 4 + len(schema.get("required", ())) + 60 * ("multipleOf" in schema)
+        self.cost = 4 + 60 * ("multipleOf" in schema)
+        self.cost += sum([len(schema[word]) for word in LOOPED.intersection(schema)])
 
 
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
@@ -2267,7 +2272,7 @@ class Checking:
         work = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + work)
         if node.types and kind not in node.types:
-            raise _mismatch(" or ".join(as_list(node["type"])), kind)
+            raise _mismatch(node.expected, kind)
         made = value
         here: Evaluated = set()  # what this schema has evaluated
         self.scopes.append(node.scope)

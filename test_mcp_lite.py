@@ -3391,6 +3391,7 @@ BOMBS = {
     "oneOf": (many_ways("oneOf", 4, {"type": "null", "minimum": 3}), 1),
     "allOf": (many_ways("allOf", 3, {"type": "integer"}), 1),
     "required": ({"items": {"anyOf": [{"required": ["x"] * 1000, "minimum": 1}] * 100}}, [{}] * 2000),
+    "dependents": ({"items": {"dependentRequired": {f"{i}x": [] for i in range(10_000)}}}, [{}] * 20_000),
     "unique": ({"allOf": [{"uniqueItems": True}] * 5000}, [*range(20_000)]),
     "members": ({"allOf": [{"additionalProperties": {"minimum": 1}}] * 5000},
                 {str(i): 1 for i in range(20_000)}),
