@@ -1388,7 +1388,7 @@ class Outbox:
             return
         self.waiting[subject_of(msg)] = msg
         if len(self.waiting) <= MAX_WAITING:
-            self.open(self.send)
+            self.open(self.send)  # begins to send, unless a task does already
         else:
             self.close()
             self.too_slow()
@@ -1623,6 +1623,7 @@ class Requester:
     ) -> Msg:
         """Send a request and return its result.
 
+        `patience` seconds begin again with each progress, until `longest` have passed in all.
         Raises RemoteError, RequestTimeout or ConnectionClosed.
         """
         if self.lost:
@@ -1754,7 +1755,7 @@ class Peer(Requester):
     # A message arrives.
 
     def receive(self, data: Any, send: Send, caller: Caller) -> None:
-        """Take one message, encoded or decoded, or the ProtocolError in its place."""
+        """Take a message that came, encoded or decoded, or the ProtocolError in its place."""
         encoded = isinstance(data, bytes)
         try:
             if isinstance(data, ProtocolError):
@@ -1999,7 +2000,7 @@ class Peer(Requester):
             await self.close(end_reason)
 
     def _crowded(self) -> bool:
-        """Return whether too many answers wait for the peer to read them."""
+        """Return whether too many responses wait to be read, or too much else waits to end."""
         others = len(self.tasks.running) - len(self.incoming)  # callbacks, batches, refusals
         # Callbacks may wait for responses, which we must read for them.
         most = MAX_CLIENTS if self.pending else MAX_IN_FLIGHT
@@ -2024,7 +2025,7 @@ class Peer(Requester):
         self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for each in self.incoming.values():
-            each.over |= not end_reason  # then it gets no response
+            each.over |= not end_reason  # without a reason, it gets no response
         for task in running:
             task.cancel()
         if end_reason:  # time to write it; who cannot is cancelled again by tasks.close()
