@@ -855,8 +855,9 @@ CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_r
 def check_params(row: Method, params: Msg) -> None:
     for name, kind, required in row.takes:
         value = params.get(name)
-        if value is None and not required:  # some write null for absent
-            params.pop(name, None)
+        if value is None and not required:
+            if name in params:  # some write null for absent
+                del params[name]
         elif kind_of(value) != kind:
             found = kind_of(value) if name in params else "nothing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
