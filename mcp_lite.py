@@ -780,17 +780,18 @@ ping                                  both   legacy -
 server/discover                       client modern -  cacheable
 notifications/cancelled               both   all    -
 notifications/progress                both   all    -
-tools/list                            client all    tools  cursor?:string cacheable
+tools/list                            client all    tools  cursor?:string cacheable tools[name]
 tools/call                            client all    tools  name:string arguments?:object may_ask
 notifications/tools/list_changed      server all    tools.listChanged
-resources/list                        client all    resources  cursor?:string cacheable
-resources/templates/list              client all    resources  cursor?:string cacheable
+resources/list            client all resources  cursor?:string cacheable resources[uri]
+resources/templates/list  client all resources  cursor?:string cacheable \
+                                                resourceTemplates[uriTemplate]
 resources/read                        client all    resources  uri:string may_ask cacheable
 notifications/resources/list_changed  server all    resources.listChanged
 resources/subscribe                   client legacy resources.subscribe  uri:string
 resources/unsubscribe                 client legacy resources.subscribe  uri:string
 notifications/resources/updated       server all    resources.subscribe
-prompts/list                          client all    prompts  cursor?:string cacheable
+prompts/list                          client all    prompts  cursor?:string cacheable prompts[name]
 prompts/get                           client all    prompts  name:string arguments?:object may_ask
 notifications/prompts/list_changed    server all    prompts.listChanged
 completion/complete client all completions  ref:object argument:object context?:object
@@ -810,15 +811,6 @@ notifications/tasks                   server modern extensions
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
-#: The member of a result that is a list, and a string that each of its objects must have.
-LISTED = {
-    "tools/list": ("tools", "name"),
-    "resources/list": ("resources", "uri"),
-    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
-    "resources/read": ("contents", ""),
-    "prompts/list": ("prompts", "name"),
-    "prompts/get": ("messages", "role")
-}
 
 
 class Method:
@@ -838,6 +830,8 @@ class Method:
         self.takes = [(name, kind, not optional) for name, optional, kind in takes]
         #: the result says how long it may be kept (spec: server/utilities/caching)
         self.cacheable = "cacheable" in words
+        #: the member of the result that is a list, and a string that each of its objects must have
+        self.lists = re.findall(r"(\w+)\[(\w+)\]", line)
         #: the parameter that names the tool, URI or task; the HTTP header `mcp-name` repeats it
         #: (spec: basic/transports/streamable-http#standard-request-headers)
         self.mirrors = next((name for name, *_ in self.takes if name in ("name", "uri", "taskId")
@@ -5484,7 +5478,7 @@ async def list_entries(ctx: Context) -> Msg:
     if place is None:  # spec: server/utilities/pagination#error-handling
         raise RPCError(INVALID_PARAMS, "the cursor is not valid: request the first page again")
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[0])
-    end, (field, key) = begin + ctx.server.page_size, LISTED[ctx.method]
+    end, [(field, key)] = begin + ctx.server.page_size, ctx.row.lists
     listed = [entry.definition for entry in [*registry.values()]  # which a thread may change
               if key in entry.definition]
     more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
@@ -6920,7 +6914,7 @@ class Client(ClientSession):
         items: list[Msg] = []
         cursors: list[JSON] = []
         params, size = Msg(), 0
-        key, needs = LISTED[method]
+        [(key, needs)] = METHODS[method].lists
         while size <= HELD_BYTES:
             result = await self.request(method, params)
             cursor = result.get("nextCursor")
