@@ -5732,6 +5732,8 @@ A modern client is told of what it listens for and of nothing else, after an ack
             asking.set()
             while not ctx.cancelled:
                 time.sleep(0.001)
+            with pytest.raises(asyncio.CancelledError):
+                ctx.elicit("Too late?")
             ended.append("seen")
 
         @app.tool
