@@ -5377,8 +5377,6 @@ class Job:
         problem = handler_error(exc)
         problem["code"] = adapt_code(problem["code"], NEWEST)
         self.set_status("failed", problem["message"], error=problem)
-        if not isinstance(exc, MCPError):
-            logger.error("the task %s failed", self.id, exc_info=exc)
 
 
 #: The capability of a client that knows tasks.
