@@ -10688,7 +10688,8 @@ class Login(Authorizer):
         super().__init__(transport.http)
         self.oauth, self.store, self.transport = oauth, oauth.store, transport
         self.url = oauth_url(str(transport.url), "the server's URL")
-        self.fetcher = Fetcher(self.url, transport.ssl, oauth.allow_private)
+        # An SSLContext, if there is one already: it takes long to make.
+        self.fetcher = Fetcher(self.url, self.http.ssl or transport.ssl, oauth.allow_private)
         transport.http.admit = self.fetcher.note_address
         self.place = "login", str(self.url)
 

@@ -12566,14 +12566,6 @@ def no_proxies(monkeypatch):
 class TestClientOverHTTP:
     """A Client, and servers of every kind."""
 
-    async def test_the_certificates_to_trust_are_read_once(self, monkeypatch):
-        """It takes a tenth of a second, in which the loop stands still."""
-        made, make = [], ssl.create_default_context
-        monkeypatch.setattr(ssl, "create_default_context", lambda **options: made.append(1) or make(**options))
-        with pytest.raises(m.ConnectionClosed):
-            await m.Client("https://127.0.0.1:1/mcp").connect()
-        assert made == [1]
-
     @newest_revisions
     def test_a_client_and_a_server_may_run_on_uvloop(self, revision):
         uvloop = pytest.importorskip("uvloop")
@@ -13794,6 +13786,15 @@ def tokens_folder(tmp_path, monkeypatch):
 
 class TestLoggingIn:
     """From the refusal to the answer."""
+
+    async def test_the_certificates_to_trust_are_read_once(self, monkeypatch, certificate):
+        """It takes a tenth of a second, in which the loop stands still."""
+        made, make, theirs = [], ssl.create_default_context, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        theirs.load_cert_chain(*certificate)
+        monkeypatch.setattr(ssl, "create_default_context", lambda **options: made.append(1) or make(**options))
+        async with World().running(ssl=theirs) as world:
+            await world.log_in(ssl=certificate[0])
+        assert made == [1]
 
     async def test_the_whole_way(self):
         async with World().running() as world:
