@@ -6576,7 +6576,8 @@ class ClientSession:
         self._learn(result, object_of(result, "serverInfo"))
         self.transport.agreed(rev)
         session.state = READY
-        await self.notify("notifications/initialized")
+        await within(patience, self.notify("notifications/initialized"), RequestTimeout(
+            f"{self.peer.name} did not accept notifications/initialized in {patience:g} seconds"))
 
     def _learn(self, result: Msg, info: Msg) -> None:
         instructions = result.get("instructions")

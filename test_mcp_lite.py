@@ -13239,6 +13239,17 @@ class TestClientOverHTTP:
             with pytest.raises(m.ConnectionClosed):
                 await asked
 
+    async def test_connecting_does_not_wait_for_a_server_that_is_silent_after_its_greeting(self):
+        async def serve(wire):
+            head, body = await wire.request()
+            if b"initialize\"" in body:
+                wire.send(greeting(body))
+            await wire.reader.read()
+
+        async with scripted(serve) as url:
+            with pytest.raises(m.RequestTimeout, match="did not accept notifications/initialized in 0.3 seconds"):
+                await asyncio.wait_for(m.Client(url, revision=V4, timeout=0.3).connect(), 15)
+
     @pytest.mark.parametrize("variables, scheme, through", PROXIES)
     async def test_which_proxy_is_asked(self, no_proxies, variables, scheme, through):
         """Plain HTTP in absolute form, RFC 9112 §3.2.2; TLS through a tunnel, RFC 9110 §9.3.6."""
