@@ -2125,9 +2125,7 @@ MEASURES: dict[str, tuple[str, Function, str]] = {
 }
 
 
-#: The keywords each of whose members takes a step, whatever the value.
-LOOPED = {"required", "prefixItems", "patternProperties",
-          "dependentSchemas", "dependentRequired", "dependencies"}
+DEPENDENT = {"dependentSchemas", "dependentRequired", "dependencies"}
 #: The keywords of most schemas; a schema with no others is checked faster.
 FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs", "$schema"}
 
@@ -2154,8 +2152,8 @@ class Node(Schema):
         self.plain = {cls for cls, kind in KINDS.items() if self.keys() <= {"type"}
                       and (not types or kind in self.types) and read in (None, cls)}
         #: steps to apply it, but for the size of the value
-        self.cost = 4 + 60 * ("multipleOf" in schema)
-        self.cost += sum([len(schema[word]) for word in LOOPED.intersection(schema)])
+        looped = DEPENDENT.union({"required"}).intersection(schema)
+        self.cost = 4 + 60 * ("multipleOf" in schema) + sum([len(schema[word]) for word in looped])
 
 
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
@@ -2391,14 +2389,14 @@ class Checking:
         for name in value if "propertyNames" in node else ():
             if self._try(node["propertyNames"], name)[0]:
                 raise SchemaError(join_path(name), "is not allowed as a name")
-        for word in ("dependentSchemas", "dependentRequired", "dependencies"):
-            for name, part in node.get(word, {}).items():
+        for word in DEPENDENT.intersection(node):
+            for name, part in node[word].items():
                 if name in value:
                     self.apply(part, value, evaluated)
         return made
 
     def _array(self, node: Node, value: list[Any], evaluated: Evaluated) -> Any:
-        parts = [*node.get("prefixItems", ())][: len(value)]
+        parts = node.get("prefixItems", [])[: len(value)]
         if "items" in node:
             parts += [node["items"]] * (len(value) - len(parts))
         made = self._apply_to_parts(value, enumerate(parts))
