@@ -767,8 +767,6 @@ VERSION_HEADERS, HEADERLESS = V25_06, V25_03
 #: content, wrong arguments as results for the model, and SSE streams that can be polled.
 RICH = V25_11
 
-BOTH, CLIENT, SERVER = "both", "client", "server"
-
 # Method, sender, revisions (a key of _ERAS), capability or "-", parameters ("?": may be absent),
 # and words about its result: see Method.
 # A legacy server sends roots/list, sampling/createMessage and elicitation/create as requests; a
@@ -1056,7 +1054,7 @@ def check_capability(whose: str, capabilities: Msg, path: str) -> None:
 def admit(
     method: str, sender: str, rev: str, capabilities: Msg, custom: Iterable[str] = ()
 ) -> None:
-    """Raise RPCError -32601 unless `sender` may call this method on us.
+    """Raise RPCError -32601 unless `sender` ("client" or "server") may call this method on us.
 
     `capabilities` are those that we declared. The author's `custom` methods are open to all.
     """
@@ -1069,7 +1067,7 @@ def admit(
         # spec: basic/versioning#backward-compatibility-with-initialization-based-versions
         ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
         problem = f"{method} does not exist in revision {rev}{ours}"
-    elif row.sender not in (sender, BOTH):
+    elif row.sender not in (sender, "both"):
         problem = f"a {sender} cannot call {method}"
     elif not declares(capabilities, row.capability):
         problem = f"{method}: the capability {row.capability!r} was not declared"
@@ -4697,7 +4695,7 @@ class Conversation(Peer):
         """Answer a request after all middlewares; await what is returned."""
         rev, server = ctx.facts.rev, self.server
         if self._admitted.get(ctx.method) != rev:
-            admit(ctx.method, CLIENT, rev, self.session.server_capabilities or server.declared,
+            admit(ctx.method, "client", rev, self.session.server_capabilities or server.declared,
                   server.methods)
             self._admitted[ctx.method] = rev
         if "requestState" in ctx.params:
@@ -6758,7 +6756,7 @@ class ClientSession:
             exchange.over = True  # the Peer does not answer it
             return {}
         session = self.peer.session
-        admit(exchange.method, SERVER, session.rev, session.client_capabilities)
+        admit(exchange.method, "server", session.rev, session.client_capabilities)
         if exchange.method == "ping":
             return {}
         self.transport.waits_for_user += 1
