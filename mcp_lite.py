@@ -10234,7 +10234,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
     kept: Msg = {"access_token": token}
     refresh = doc.get("refresh_token")
-    if isinstance(refresh, str) and refresh:
+    if isinstance(refresh, str) and re.fullmatch("[ -~]+", refresh):  # RFC 6749 A.17
         kept["refresh_token"] = refresh
     with suppress(ValueError):  # it is optional
         left = float(str(doc.get("expires_in")))

@@ -14582,6 +14582,15 @@ class TestTokensInUse:
                 await client.request("tools/list")
         assert [form.get("refresh_token") for form in world.forms()] == [None, "refresh-2", "refresh-2"]
 
+    async def test_a_refresh_token_that_no_form_can_have_is_not_kept(self, world):
+        world.pages["/token"] = lambda request: (200, {**world.give("a")[1], "refresh_token": "\ud800"})
+        auth = world.oauth()
+        await world.log_in(auth)
+        await m.logout(world.root + "/mcp", auth=auth)
+        world.tokens.clear()
+        await world.log_in(auth)
+        assert len(world.asked) == 2
+
     async def test_an_expired_token_is_not_sent(self, later, world):
         """The TypeScript SDK's example answers 500 to it, so no login would follow."""
         world.refreshes = False
