@@ -4858,18 +4858,20 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
             answers.append(await self.ask(deployed(blank_lines), {"name": "buy", **more, **state}))
         assert answers[1]["result"]["content"][0]["text"] == "accept" and booked == [1]
 
-    async def test_once_computes_anew_for_other_arguments(self):
-        app, runs = m.Server(), []
+    async def test_once_computes_anew_for_other_arguments_and_knows_an_object_by_its_type(self):
+        app, runs, seen = m.Server(), [], []
 
         @app.tool
         async def use(ctx: m.Context) -> str:
             runs.append("begun")
             doubled = await ctx.once(lambda n: 2 * n, len(runs))
+            tripled = await ctx.once(functools.partial(lambda n: 3 * n, len(runs)))
+            await ctx.once(seen.append, object())
             await ctx.elicit("Go on?")
-            return str(doubled)
+            return f"{doubled} {tripled}"
 
         async with m.Client(app, elicit=lambda message, schema: {}) as c:
-            assert await c.call("use") == "4"
+            assert await c.call("use") == "4 6" and len(seen) == 1
 
     async def test_a_resource_that_uses_once_and_asks_nothing_may_be_cached(self):
         app = m.Server()
