@@ -6796,7 +6796,7 @@ class TestServing:
             assert (await lines.take())["id"] == 1
 
     async def test_at_end_after_the_connection_is_lost_calls_at_once(self):
-        app, called, gone = m.Server(), [], asyncio.Event()
+        app, called = m.Server(), []
 
         @app.tool
         async def late(ctx: m.Context) -> None:
@@ -6804,17 +6804,11 @@ class TestServing:
                 await asyncio.sleep(60)
             finally:
                 ctx.at_end(lambda: called.append("late"))
-                gone.set()
 
-        c = m.Client(app)
-        await c.connect()
-        call = asyncio.ensure_future(c.call("late"))
-        await idle()
-        await c.close()
-        await gone.wait()
+        async with lines_to(app) as lines:
+            lines.call(1, "late")
+            await idle()
         assert called == ["late"]
-        with pytest.raises(m.ConnectionClosed):
-            await call
 
     @both_eras
     async def test_a_resource_that_fails_inside_a_tool_fails_the_tool(self, era):
@@ -7819,6 +7813,23 @@ class TestLifespans:
                 pass
         async with m.Client(app) as c:
             assert await c.call("value") == "value"
+
+    async def test_a_lifespan_opens_no_longer_than_somebody_waits_for_it(self):
+        log = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            try:
+                await asyncio.Event().wait()
+                yield
+            finally:
+                log.append("left")
+
+        serving = asyncio.ensure_future(m.Server(lifespan=lifespan).serve(Lines()))
+        await idle()
+        serving.cancel()
+        await asyncio.wait([serving], timeout=30)
+        assert serving.cancelled() and log == ["left"]
 
     @pytest.mark.parametrize("serve", [lambda app: app.http(port=0), lambda app: app.asgi.lifespan()])
     async def test_a_lifespan_is_left_when_its_page_is_in_the_way(self, serve):
