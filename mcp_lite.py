@@ -2108,7 +2108,7 @@ def _is_multiple(value: Any, of: Any) -> bool:
 
 
 #: The keywords that compare a value or its size: its type, the comparison, the message.
-MEASURES: dict[str, tuple[str, Function, str]] = {
+MEASURES = {
     "minimum": ("number", operator.ge, "be at least {}"),
     "maximum": ("number", operator.le, "be at most {}"),
     "exclusiveMinimum": ("number", operator.gt, "be more than {}"),
