@@ -2067,8 +2067,8 @@ class Shape(Schema):
 
 # The metaschema: what the argument of each keyword looks like.
 A_SCHEMA: Schema = {"$ref": "#"}
-SCHEMAS: Schema = {"type": "array", "items": A_SCHEMA, "minItems": 1}
-_STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
+SCHEMAS = {"type": "array", "items": A_SCHEMA, "minItems": 1}
+_STRINGS = {"type": "array", "items": {"type": "string"}}
 # Bounds of 4,000 digits take a thousand times as long.
 _NUMBER = {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
 _TYPE = {"enum": [*KINDS.values()]}
@@ -2679,7 +2679,7 @@ def _keywords_of(note: Any, types: set[str]) -> Schema:
         return {"x-mcp-header": note.name}
     if isinstance(note, str):
         return {"description": note}
-    keywords: Schema = {}
+    keywords = {}
     sizes = {"array": "Items", "object": "Properties", "string": "Length"}
     measures = [sizes[kind] for kind in sizes if kind in types] or ["Length"]
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
@@ -2710,7 +2710,7 @@ def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
     types, noted = _types_in(shape), Shape({})
     for note in filter(None, notes):
         noted.update(_keywords_of(note, types))
-    bounds: Schema = {}  # of values that may be texts in JSON: dates, Decimals
+    bounds = {}  # of values that may be texts in JSON: dates, Decimals
     for word in noted.keys() & MEASURES.keys():
         kind, bound = MEASURES[word][0], noted[word]
         if kind == "number" and "string" in types and hint is not str:
@@ -2797,7 +2797,7 @@ REMEDY = ("define its names at module level, not under TYPE_CHECKING; before Pyt
 
 def _resolve(hints: Msg, names: Msg) -> Msg:
     """Return annotations with their strings evaluated, or raise TypeError."""
-    found: Msg = {}
+    found = {}
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
@@ -2952,7 +2952,7 @@ class Shapes:
         return self.known[key]
 
     def object_shape(self, members: list[Member], what: str) -> Shape:
-        properties: Schema = {}
+        properties = {}
         for name, hint, default in members:
             try:
                 properties[name] = shape = self.of(hint)
