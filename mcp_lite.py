@@ -3006,7 +3006,8 @@ SIMPLER: dict[str, Function] = {
         for field in sys.modules["dataclasses"].fields(record)},
     "model_dump": _dumped,  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
-    "isoformat": operator.methodcaller("isoformat")
+    "isoformat": operator.methodcaller("isoformat"),
+    "keys": dict  # sqlite3.Row
 }
 
 
@@ -3097,9 +3098,10 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
-    near = difflib.get_close_matches(name, there, 1)
-    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(there)[:1000] or 'none'}"
-    return f"no {what} {name!r}; {hint}"
+    words = {each.strip("-"): each for each in there}  # --port is not like --root
+    near = difflib.get_close_matches(name.strip("-"), words, 1)
+    every = f"available: {', '.join(there)[:1000] or 'none'}"
+    return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
@@ -3111,6 +3113,8 @@ def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
 
 
 def check_function(use: str, fn: Any, *names: str) -> None:
+    if not callable(fn):
+        raise TypeError(f"{use} must be a function, not {type(fn).__name__}")
     try:
         inspect.signature(fn).bind(*names)
     except ValueError:  # some functions of C do not say what they take
@@ -3395,7 +3399,7 @@ class Image(Content):
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
-        suffix = (format or os.path.splitext(path or "")[1][1:]).lower()
+        suffix = (format or os.path.splitext(path or "")[1][1:]).lower().rpartition("/")[2]
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(
             type=self.kind, data=base64.b64encode(data).decode(),
@@ -4407,6 +4411,11 @@ class Entry:
         raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
 
 
+def failed_result(text: str) -> Msg:
+    """Return the result of a tool that failed, for the model to read."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 class Tool(Entry):
     what, members = "tool", TOOL_FIELDS
     wrapped = False  # whether the value is the member `result` of its structuredContent
@@ -4455,8 +4464,8 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError("its structured data do not fit the return annotation or "
-                               f"output_schema= (structured=False needs none): {exc}") from exc
+                raise MCPError("which does not fit the return annotation, or output_schema=: "
+                               f"{exc}; correct one, or pass structured=False") from exc
         return answer
 
     def _structured(self, value: Any) -> JSON:
@@ -4473,7 +4482,7 @@ class Tool(Entry):
             text = f"KeyError: {exc}"  # else it is only the key
         if not shown:
             text = f"the tool {self.name!r} failed"
-        return {"content": [{"type": "text", "text": text}], "isError": True}
+        return failed_result(text)
 
 
 class Prompt(Entry):
@@ -4529,7 +4538,7 @@ class ResourceEntry(Entry):
 def _name_of(fn: Any) -> str:
     name = getattr(fn, "__name__", "<lambda>")
     if name == "<lambda>":
-        raise TypeError(f"{fn!r} has no name of its own: pass name=")
+        raise TypeError(f"{fn!r:.200} is not a function, or has no name of its own: pass name=")
     return str(name)
 
 
@@ -4667,7 +4676,9 @@ class Conversation(Peer):
             if ctx.over or not ctx.suspended:
                 if isinstance(exc, RPCError):
                     raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
-                raise
+                if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
+                    raise
+                answer = failed_result(str(exc))  # raised by a middleware
         finally:
             if ctx.unfinished and ctx.job is None:
                 await ctx.finish()
@@ -4847,8 +4858,8 @@ async def serve_on(
     elif serve := ADDED.get(f"serve_{transport}"):
         await serve(server, ready, options, signals)
     else:
-        raise ValueError(f"{transport!r} is not a transport here; the whole file has stdio, and "
-                         "http: Streamable HTTP and SSE, in Part VI")
+        raise ValueError(f'{transport!r} is not a transport here: write run(), for stdio, or '
+                         'run("http", port=8000), if Part VI was not cut off')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5071,10 +5082,14 @@ class Server:
         Origin are not checked. Plain functions have threads of their own, and wait for no tool.
         """
         where = method.upper(), path.rstrip("/")
-        if where in self.routes or not path.startswith("/"):
-            raise ValueError(f"{method} {path} is taken already, or does not begin with a slash")
+        if not re.fullmatch("/[^{}?#]*", path):
+            raise ValueError(f"route({method!r}, {path!r}): a path begins with a slash, and has no "
+                             "parameters; request.query has those of a URL")
+        if where in self.routes:
+            raise ValueError(f"{method} {path} is taken already")
 
         def enter(fn: Fn) -> Fn:
+            check_function(f"the page {path}", fn, "request")
             self.routes[where] = Route(fn, public, any_host)
             return fn
 
@@ -5094,9 +5109,9 @@ class Server:
         """
         import copy
 
-        if other.middlewares or other.open_lifespan:
-            logger.warning("include(): the middlewares and the lifespan of %s are not used",
-                           other.name)
+        if other.middlewares or other.methods or other.routes or other.open_lifespan:
+            logger.warning("include(): the middlewares, methods, pages and lifespan of %s are not "
+                           "used: add them here", other.name)
         entries = [copy.copy(entry) for kind in OFFERS for entry in getattr(other, kind).values()]
         if not entries:
             logger.warning("include(): %s offers nothing yet: register its functions first",
@@ -6979,8 +6994,10 @@ class Client(ClientSession):
     ) -> Msg:
         """Call a tool and return its result as sent; it is checked only after list_tools()."""
         given = to_json({} if arguments is None else arguments)
-        if type(given) is not dict or options.keys() - {"timeout", "progress", "meta"}:
-            raise TypeError(f"the arguments of a tool are a dict: call({name!r}, {{...}}); the "
+        odd = [option for option in options if option not in ("timeout", "progress", "meta")]
+        if odd or type(given) is not dict:
+            what = f"no option {odd[0]!r}" if odd else f"got {kind_of(given)}, not a dict"
+            raise TypeError(f"{what}: write call({name!r}, {{...}}) with the tool's arguments; the "
                             "options are timeout=, progress= and meta=")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
@@ -7801,6 +7818,11 @@ class HTTPError(ProtocolError):
 
 def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host) is not None
+
+
+def is_safe(url: URL) -> bool:
+    """Return whether nobody between us and the server can read what is sent."""
+    return url.scheme == "https" or is_loopback(url.host)
 
 
 def checked_names(option: str, given: Names, pattern: str) -> set[str]:
@@ -9630,6 +9652,8 @@ class Authorizer:
 
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
+        if token and not is_safe(http.url):
+            logger.warning("the token for %s is sent unencrypted: use https", http.url)
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request; the user may be asked if `ask`."""
@@ -10066,7 +10090,7 @@ def oauth_url(value: JSON, what: str) -> URL:
     # spec: basic/authorization/security-considerations#communication-security
     try:
         url = parse_url(value if isinstance(value, str) else "")
-        if url.scheme != "https" and not is_loopback(url.host):
+        if not is_safe(url):
             raise ValueError("it must begin with https://")
     except ValueError as exc:
         raise UnsafeURL(f"{what} is {show(value)}: {exc}") from None
@@ -11958,7 +11982,8 @@ def do_serve(args: Any) -> None:
         guards = {name: own[name] for name in ("token", "verify", "auth") if own.get(name)}
         options.update(guards)
         if not guards:
-            write_stderr("no token is required; --token requires one\n")
+            write_stderr("no token is required, whatever the file passes to run(); --token "
+                         "requires one\n")
     app.run("http", **options)
 
 
@@ -12126,7 +12151,7 @@ def auth_of(args: Any, headers: Msg) -> Any:
     url = parse_url(args.target)
     if "authorization" in map(str.lower, headers):
         return None
-    safe = url.scheme == "https" or is_loopback(url.host)
+    safe = is_safe(url)
     if args.token and not safe:
         raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is not "
                          "sent. --header 'Authorization: Bearer ...' is, at your own risk")

@@ -4189,6 +4189,12 @@ class TestHosts:
     async def test_a_class_has_no_json(self):
         assert "type has no JSON form" in await value_of(lambda: Point, {})
 
+    async def test_a_row_of_sqlite_keeps_the_names_of_its_columns(self):
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.row_factory = sqlite3.Row
+            rows = database.execute("SELECT 1 AS a, 'x' AS b").fetchall()
+        assert await value_of(lambda: rows, {}) == '[{"a":1,"b":"x"}]'
+
     async def test_a_list_that_is_none_is_null(self):
         fn = run_source("def f() -> list: return None")["f"]
         assert await value_of(fn, {}) is None
@@ -5514,8 +5520,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             result = await c.call_tool("t")
         if breaks:
             assert result["content"][0]["text"].startswith(
-                "tool 't' returned dict: its structured data do not fit the return annotation or output_schema= "
-                "(structured=False needs none): ")
+                "tool 't' returned dict: which does not fit the return annotation, or output_schema=: ")
             assert "tool 't' returned" in caplog.text
         else:
             assert result == given
@@ -5528,8 +5533,8 @@ A modern client is told of what it listens for and of nothing else, after an ack
             return "many"
 
         async with m.Client(app) as c:
-            with pytest.raises(m.ToolError, match="^tool 'count' returned str: its structured data do not fit the return annotation"
-                               r" or output_schema= \(structured=False needs none\): result: expected integer, got string$"):
+            with pytest.raises(m.ToolError, match="^tool 'count' returned str: which does not fit the return annotation, or "
+                               "output_schema=: result: expected integer, got string; correct one, or pass structured=False$"):
                 await c.call("count")
 
     @pytest.mark.parametrize("given, refused", [
@@ -5598,6 +5603,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (m.Image(path=path), "image/jpeg"),
             (m.Image(PNG), "image/png"),
             (m.Image(PNG, format="webp"), "image/webp"),
+            (m.Image(PNG, format="image/webp"), "image/webp"),
             (m.Image(PNG, format="JPG"), "image/jpeg"),
             (m.Audio(PNG, format="mp3"), "audio/mpeg"),
             (m.Image(PNG, mime_type="image/x"), "image/x"),
@@ -6531,7 +6537,7 @@ class TestServing:
         (lambda app: app.asgi_with(healtz=True), r"asgi: no option 'healtz'; did you mean healthz\?"),
         (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
         (lambda app: app.run(m.memory_transports()[0], prot=1), r"serving on MemoryTransport: no option 'prot'"),
-        (lambda app: m.Server(lifespan=3), r"lifespan= is called with \(server\): 3 is not"),
+        (lambda app: m.Server(lifespan=3), "lifespan= must be a function, not int"),
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
         (lambda app: m.Server(rate_limit=(0, 60)), "rate_limit"), (lambda app: m.Server(rate_limit=(5, 0)), "rate_limit"),
         (lambda app: m.Server(rate_limit=(0.5, 1.0)), "must be >= 1"), (lambda app: m.Server(page_size=0.5), "must be >= 1"),
@@ -6560,8 +6566,8 @@ class TestServing:
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
-        (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
-        (lambda app: app.asgi_with(verify=5), r"verify= is called with \(token\): 5 is not"),
+        (lambda app: m.Client(app, progress=True), "progress= must be a function, not bool"),
+        (lambda app: app.asgi_with(verify={"secret": 1}), "^verify= must be a function, not dict$"),
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
@@ -6602,7 +6608,10 @@ class TestServing:
         (lambda app: app.tool(task="maybe")(print), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"'sse' is not a transport here; the whole file has stdio, and http: Streamable HTTP and SSE, in Part VI"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport here: write run\(\), for stdio, or run\(\"http\", port=8000\)"),
+        (lambda app: app.route("/x", "GET")(print), r"route\('/x', 'GET'\): a path begins with a slash"),
+        (lambda app: app.route("GET", "/x/{id}")(print), "has no parameters; request.query has those"),
+        (lambda app: app.route("GET", "/x")(lambda: "hi"), r"the page /x is called with \(request\): too many"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
     def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
@@ -6658,7 +6667,7 @@ class TestServing:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
-            with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\); the options are timeout="):
+            with pytest.raises(TypeError, match=r"no option 'fn': write call\('plot', {...}\) with the tool's arg"):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
@@ -6718,7 +6727,7 @@ class TestServing:
         inner.add_tool(lambda: 1 / 0, name="divide")
         inner.middleware(lambda ctx, call_next: call_next(ctx))
         app.include(inner)
-        assert "the middlewares and the lifespan of inner are not used" in caplog.text
+        assert "the middlewares, methods, pages and lifespan of inner are not used" in caplog.text
         assert "offers nothing yet" not in caplog.text
         app.include(m.Server("later"))
         assert "later offers nothing yet" in caplog.text
@@ -8220,6 +8229,24 @@ class TestHooks:
             c.server_capabilities.update(tools={})
             assert (await c.request("tools/call", {"name": "t"}))["content"] == [says]
 
+    @both_eras
+    async def test_a_middleware_tells_the_model_why_it_refuses_a_call(self, era):
+        app = m.Server()
+        app.add_tool(lambda: "erased", name="erase")
+        app.add_prompt(lambda: "erase all", name="all")
+
+        @app.middleware
+        async def refuse(ctx, call_next):
+            if ctx.method in ("tools/call", "prompts/get"):
+                raise m.ToolError("only for admins")
+            return await call_next(ctx)
+
+        async with m.Client(app, revision=era) as c:
+            with pytest.raises(m.ToolError, match="^only for admins$"):
+                await c.call("erase")
+            with pytest.raises(m.RemoteError, match="only for admins"):
+                await c.get_prompt("all")
+
     @pytest.mark.parametrize("era, code", [("2025-11-25", -32002), ("2026-07-28", -32602)])
     async def test_the_error_of_a_middleware_has_the_code_of_the_revision(self, era, code):
         app = m.Server()
@@ -9344,7 +9371,7 @@ max_timeout counts all rounds of a call together.
                 await work
         await c.close()
         async with m.Client(demo()) as c:
-            with pytest.raises(TypeError, match="arguments of a tool are a dict"):
+            with pytest.raises(TypeError, match="write call\\('add', {...}\\) with the tool's"):
                 await c.call("add", [1])
             with pytest.raises(ZeroDivisionError):
                 async with m.Client(demo()):
@@ -13236,6 +13263,13 @@ class TestClientOverHTTP:
             await m.Client("http://server.invalid/mcp").connect()
         assert "secret" not in str(caught.value)
 
+    async def test_a_token_that_others_can_read_on_its_way_is_warned_of(self, caplog):
+        m.Client("http://server.invalid/mcp", token="secret")
+        assert caplog.messages == ["the token for http://server.invalid/mcp is sent unencrypted: use https"]
+        for url in ("https://server.invalid/mcp", "http://localhost:1/mcp"):
+            m.Client(url, token="secret")
+        assert len(caplog.messages) == 1
+
     @pytest.mark.parametrize("url", ["http://", "http://a b/", "http://u:p@h/", "http://h:99999/", "http://h/#x"])
     async def test_a_url_that_cannot_be_is_an_error(self, url):
         with pytest.raises(ValueError):
@@ -15687,6 +15721,9 @@ What does not exist is told with the nearest that does.
     $ tools --jsn shop.py
     ! error: no option '--jsn'; did you mean --json?
     [2]
+    $ serve --port 8000 shop.py
+    ! error: no option '--port'; available: --json, ..., --http
+    [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
     ! error: token= must be a str of visible ASCII, without blanks or "Bearer"
     [2]
@@ -16372,7 +16409,7 @@ class TestServe:
         monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
         with started([*COMMAND, "serve", "shop.py", "--http", "0"], cwd=counter, stdin=subprocess.DEVNULL,
                      stderr=subprocess.PIPE) as process:  # fmt: skip
-            assert process.stderr.readline().rstrip() == b"no token is required; --token requires one"
+            assert process.stderr.readline().rstrip() == b"no token is required, whatever the file passes to run(); --token requires one"
             assert b" serves http://" in process.stderr.readline()
 
     async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
