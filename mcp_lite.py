@@ -2954,6 +2954,8 @@ class Shapes:
     def object_shape(self, members: list[Member], what: str) -> Shape:
         properties = {}
         for name, hint, default in members:
+            if default is None and hint is not Any and self.mode == "serialization":
+                hint = Optional[hint]  # `x: int = None` is sent as null
             try:
                 properties[name] = shape = self.of(hint)
                 _check_ours(type(default))

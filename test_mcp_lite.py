@@ -4195,6 +4195,19 @@ class TestHosts:
             rows = database.execute("SELECT 1 AS a, 'x' AS b").fetchall()
         assert await value_of(lambda: rows, {}) == '[{"a":1,"b":"x"}]'
 
+    async def test_a_field_whose_default_is_none_may_be_null_in_a_result(self):
+        app = m.Server()
+        app.add_tool(run_source(
+            "@dataclasses.dataclass\nclass Host:\n    name: str\n    added: datetime.date = None\n    x: Any = None\n"
+            "def find() -> Host: return Host('a')")["find"])  # fmt: skip
+        async with m.Client(app) as c:
+            [tool] = await c.list_tools()
+            assert tool["outputSchema"]["properties"] == {
+                "name": {"type": "string"}, "x": {"default": None},
+                "added": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}], "default": None},
+            }  # fmt: skip
+            assert await c.call("find") == {"name": "a", "added": None, "x": None}
+
     async def test_a_list_that_is_none_is_null(self):
         fn = run_source("def f() -> list: return None")["f"]
         assert await value_of(fn, {}) is None
