@@ -2841,6 +2841,7 @@ class Shapes:
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
         self.known: dict[Any, Shape] = {}  # by class
+        self.repeated: set[Any] = set()  # of these, what was used again
         self.defs: Schema = {}
 
     def complete(self, root: Shape) -> Shape:
@@ -2940,14 +2941,15 @@ class Shapes:
 
     def _class_shape(self, key: Any, name: str, make: Action) -> Shape:
         """Return the shape of a class; a reference if it is large, or contains itself."""
-        if key not in self.known:
+        if key in self.known:
+            self.repeated.add(key)
+        else:
             while name in self.defs:
                 name += "_"
             self.defs[name] = Shape({})  # so that no other class takes the name
-            self.known[key] = reference = Shape({"$ref": f"#/$defs/{name}"})
-            self.defs[name] = shape = make()
-            text = _to_json(shape)
-            if len(text) <= MAX_INLINE_CHARS and _to_json(reference)[1:-1] not in text:
+            self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
+            self.defs[name] = shape = make()  # which repeats the key if it contains itself
+            if len(_to_json(shape)) <= MAX_INLINE_CHARS and key not in self.repeated:
                 self.known[key] = self.defs.pop(name)
         return self.known[key]
 

@@ -3585,6 +3585,17 @@ class Node:
 
 
 @dataclasses.dataclass
+class Album:
+    cover: "Photo"
+
+
+@dataclasses.dataclass
+class Photo:
+    album: typing.Optional[Album] = None
+    copies: typing.List["Photo"] = ()
+
+
+@dataclasses.dataclass
 class Area:
     width: int
     height: int
@@ -4069,6 +4080,12 @@ class TestHosts:
         assert await value_of(fn, {"x": {"value": 1, "parent": {"value": 2}}}) == 2
         odd = {"value": 1, "parent": {"value": 2, "odd": 3}}
         assert "x.parent.odd: unexpected property" in await value_of(fn, {"x": odd})
+
+    async def test_a_class_may_contain_itself_through_one_that_contains_itself(self):
+        def f(x: Album) -> str: return f"{x.cover.album.cover.copies}"  # fmt: skip
+
+        assert (await define(f))["inputSchema"]["$defs"].keys() == {"Album", "Photo"}
+        assert await value_of(f, {"x": {"cover": {"album": {"cover": {"copies": []}}}}}) == "[]"
 
     async def test_the_schema_of_many_classes_grows_with_their_number_only(self):
         cls = Point
