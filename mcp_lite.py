@@ -6554,7 +6554,7 @@ class ClientSession:
         if not self.lost or re.search(legacy, str(exc)):
             return False  # over HTTP, this request alone failed; others want `initialize` first
         # A program that crashed crashes again. Others are started once more.
-        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|serves HTTP'
+        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|serves HTTP, by'
         return bool(re.search(crashed, str(exc)))
 
     async def _discover(self, patience: float) -> None:
@@ -6930,12 +6930,13 @@ class Client(ClientSession):
     async def _list(self, method: str) -> list[Msg]:
         items: list[Msg] = []
         cursors: list[JSON] = []
+        result: Any = None
         params, size = Msg(), 0
         [(key, needs)] = METHODS[method].lists
         while size <= HELD_BYTES:
-            result = await self.request(method, params)
+            last, result = result, await self.request(method, params)
             cursor = result.get("nextCursor")
-            if cursor in cursors:  # some servers have one on the last page, and begin again
+            if result == last or cursor in cursors[:-1]:  # some repeat a page, or begin again
                 return items
             # Some write null for an empty list.
             page = [] if result.get(key, 0) is None else member(result, key, list)
@@ -6945,7 +6946,7 @@ class Client(ClientSession):
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines
-            if cursor is None:
+            if cursor in (None, params.get("cursor")):  # the same one: a loop
                 return items
             cursors.append(member(result, "nextCursor", str))
             params = {"cursor": cursor}
@@ -7255,7 +7256,8 @@ class StdioTransport(LineTransport):
     def _say(self, line: str) -> None:
         self._room.release()
         self.last_words.append(line)
-        if " serves http" in line and self._patience < self.exit_seconds:  # it has sent nothing
+        ours = re.fullmatch(r".+ serves https?://\S+", line)  # as run("http") says
+        if ours and self._patience < self.exit_seconds:  # it has sent nothing
             self.reason = ('serves HTTP, by run("http"): pass its URL, or (in a shell) write '
                            "FILE.py:APP")
             self.end_input()

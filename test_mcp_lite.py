@@ -9098,7 +9098,7 @@ A list is read to its last page, and each cursor goes back as it came.
     <-- ?2 {"prompts": [{"name": "b"}]}
     [{"name": "a"}, {"name": "b"}]
 
-A page that comes once more ends the list, and counts once: some servers end with the cursor "".
+A page or a cursor that comes once more ends the list, and counts once.
 [all]
     >>> c.list_prompts()
     --> ?1 prompts/list
@@ -9113,6 +9113,12 @@ A page that comes once more ends the list, and counts once: some servers end wit
     <-- ?4 {"prompts": [{"name": "b"}], "nextCursor": ""}
     --> ?5 prompts/list {"cursor": ""}
     <-- ?5 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    [{"name": "a"}, {"name": "b"}]
+    >>> c.list_prompts()
+    --> ?6 prompts/list
+    <-- ?6 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    --> ?7 prompts/list {"cursor": "two"}
+    <-- ?7 {"prompts": [{"name": "b"}], "nextCursor": "two"}
     [{"name": "a"}, {"name": "b"}]
 
 Structured output is checked by the schema of a tool that was listed.
@@ -10251,7 +10257,8 @@ asyncio.run(main())"""
         assert subprocess.run(command, stdout=subprocess.PIPE, timeout=20).stdout == b"1\n"
 
     async def test_a_stderr_function_that_fails_is_logged_and_the_server_goes_on(self, caplog):
-        async with child("import sys; sys.stderr.write('one\\n' * 20)\n" + PID, stderr=[].pop) as c:
+        noise = "import sys, time; sys.stderr.write('what serves http: one\\n' * 20); time.sleep(0.1)\n"
+        async with child(noise + PID, stderr=[].pop) as c:
             await c.call("x")
         assert "stderr" in caplog.text
 
