@@ -9073,7 +9073,7 @@ class Endpoint:
 
     def conversation_of(self, msg: Any, kind: str, caller: Caller) -> HTTPConversation:
         """Return what serves a message or a batch: the modern era, a session, or neither."""
-        if type(msg) is dict and is_modern(msg.get("params", {})):
+        if type(msg) is dict and is_modern(object_of(msg, "params")):
             return self.modern  # accept() checks all headers
         rev = header_revision(caller.headers)
         # A handshake is legacy, whatever headers a client of both eras sends with it.

@@ -11597,6 +11597,7 @@ class TestMessagesOverHTTP:
             assert (await caller.post(msg))[::2] == (202, b"")
         msg, fields = {"jsonrpc": "2.0", "id": 5, "result": {}}, {"mcp_protocol_version": V5}
         assert await caller.status("POST", msg, **fields) == 400
+        assert await caller.status("POST", {**msg, "params": [1]}) == 202
         assert await caller.status("POST", [modern(1, "tools/list")[0]], **fields) == 400
         # A modern client cancels by closing; the notification says nothing to us.
         msg = notification("notifications/cancelled", requestId=1)
