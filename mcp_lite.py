@@ -8054,13 +8054,13 @@ def check_modern_post(
     spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
-    said = facts.rev, mirrored_headers(msg, tools)
-    if notes.get("said") != said:
-        check_mirror(headers, VERSION_HEADER, facts.rev)
-        check_version(facts)
-        for name, value in said[1].items():
+    check_mirror(headers, VERSION_HEADER, facts.rev)
+    check_version(facts)
+    mirrors = mirrored_headers(msg, tools)
+    if notes.get("mirrors") != mirrors:
+        for name, value in mirrors.items():
             check_mirror(headers, name, value)
-        notes["said"] = said
+        notes["mirrors"] = mirrors
     return facts
 
 ########################

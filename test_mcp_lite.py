@@ -13503,6 +13503,9 @@ class TestMirroring:
             msg, fields = modern_call(1, "count", {"n": number})
             status, _, answer = await caller.post(msg, mcp_param_n=f"{number:.0f}", **fields)
             assert (status, answer.get("error", {}).get("code")) == ((200, None) if fits else (400, -32020))
+            msg["params"]["_meta"][META + "protocolVersion"] = fields["mcp_protocol_version"] = "2099-01-01"
+            _, _, answer = await caller.post(msg, mcp_param_n=f"{number:.0f}", **fields)
+            assert answer["error"]["code"] == -32022, "the revision is judged first"
             async with m.Client(server.url) as c:
                 await c.list_tools()
                 with contextlib.nullcontext() if fits else pytest.raises(m.RPCError, match="9007199"):
