@@ -3802,7 +3802,7 @@ def seal(sign: Function, record: Msg) -> str:
     """Return a requestState; `sign` makes the MAC that binds it to a request and its principal."""
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
-    body = base64.urlsafe_b64encode(encode(payload))
+    body = base64.urlsafe_b64encode(_to_json(payload).encode(errors="replace"))
     text: str = (body + b"." + sign(body)).decode()
     if len(text) > MAX_STATE_BYTES:
         raise RPCError(INTERNAL_ERROR, "the answers and results of the earlier rounds take over "

@@ -4813,14 +4813,15 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         app = m.Server()
 
         @app.tool
-        async def big(n: int, ctx: m.Context) -> str:
-            await ctx.once(lambda: "x" * n)
+        async def big(n: int, ctx: m.Context, what: typing.Any = "x") -> str:
+            await ctx.once(lambda: what * n)
             return (await ctx.elicit("?", str)).data
 
         fits = await self.ask(app, {"name": "big", "arguments": {"n": 150_000}})
         assert fits["result"]["resultType"] == "input_required"
-        beyond = await self.ask(app, {"name": "big", "arguments": {"n": 300_000}})
-        assert beyond["error"]["code"] == -32603 and "262144" in beyond["error"]["message"]
+        for what in ("x", [1]):
+            beyond = await self.ask(app, {"name": "big", "arguments": {"n": 300_000, "what": what}})
+            assert beyond["error"]["code"] == -32603 and "262144" in beyond["error"]["message"]
 
     @both_eras
     async def test_a_call_has_one_name_in_all_its_rounds(self, era):
