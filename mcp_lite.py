@@ -3211,6 +3211,8 @@ class Signature:
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
+        if self.context:  # a copy: a function that asks may change it, and the request must not
+            given = to_json(given)
         given = self._validator.read(given, True)
         if self.whole:
             given = {self.whole: given}

@@ -4840,6 +4840,20 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         assert len(names) == (6 if era > "2026" else 2)
 
     @both_eras
+    async def test_a_tool_may_change_its_arguments_between_questions(self, era):
+        app = m.Server()
+
+        @app.tool
+        async def feed(animals: typing.List[str], ctx: m.Context) -> int:
+            fed = 0
+            while animals:
+                fed += (await ctx.elicit(f"Feed the {animals.pop()}?", bool)).data
+            return fed
+
+        async with m.Client(app, revision=era, elicit=lambda message, schema: {"value": True}) as c:
+            assert await c.call("feed", {"animals": ["ant", "bat", "cat"]}) == 3
+
+    @both_eras
     async def test_names_tell_questions_apart_and_a_name_stands_for_one(self, era):
         app, asked = m.Server(), []
 
