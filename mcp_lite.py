@@ -3150,6 +3150,8 @@ class Signature:
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
         inner, self.bound = _inner_function(fn)
+        if not isinstance(schema or {}, dict):
+            raise TypeError(f"input_schema= is not a dict, but {schema!r:.100}")
         try:
             own = self._own_shape(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
@@ -3363,6 +3365,17 @@ ANNOTATIONS = ("title readOnlyHint destructiveHint idempotentHint openWorldHint 
                "lastModified").split()
 
 
+@lru_cache
+def _field_types() -> Validator:
+    """Return what checks the options that authors pass."""
+    text, hint = {"type": "string"}, {"type": "boolean"}
+    return Validator({"properties": {
+        "title": text, "description": text, "mime_type": text, "meta": {"type": "object"},
+        "size": {"type": "integer"}, "icons": {"type": "array", "items": {"type": "object"}},
+        "annotations": {"properties": {name: hint for name in ANNOTATIONS if "Hint" in name}}
+    }})
+
+
 def without_nulls(value: JSON) -> JSON:
     """Return JSON without null members: a model that is dumped has null for what is absent."""
     return json.loads(_to_json(value), object_hook=lambda held: without_none(**held))
@@ -3380,9 +3393,10 @@ def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
             if "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, known)}")
     told = without_nulls(fields)
-    for name, value in told.get("annotations", {}).items():
-        if name.endswith("Hint") and type(value) is not bool:
-            raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
+    try:
+        _field_types().check(told)
+    except SchemaError as exc:
+        raise TypeError(f"{type(made).__name__}: {exc}") from None
     return without_none(**without(told, "mime_type", "meta"), mimeType=told.get("mime_type"),
                         _meta=fields.get("meta"))
 
