@@ -6880,7 +6880,7 @@ class Client(ClientSession):
         check_numbers(timeout=timeout, max_timeout=max_timeout)
         given = locals()
         for option, names in CALLED_WITH.items():
-            if given[option]:
+            if given[option] is not None:
                 check_function(f"{option}=", given[option], *names.split())
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})

@@ -6612,6 +6612,7 @@ class TestServing:
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
         (lambda app: m.Client(app, progress=True), "progress= must be a function, not bool"),
+        (lambda app: m.Client(app, sample=False), "sample= must be a function, not bool"),
         (lambda app: app.asgi_with(verify={"secret": 1}), "^verify= must be a function, not dict$"),
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
