@@ -10004,8 +10004,8 @@ class HTTPTransport(Transport):
 async def problem_of(response: HTTPResponse, session: Fields) -> MCPError:
     """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
     head, code, body, reported = response.head, response.head.status, b"", Msg()
-    with suppress(ConnectionClosed, ProtocolError):
-        body = await response.body()
+    with suppress(MCPError):
+        body = await within(PROBE_SECONDS, response.body(), RequestTimeout())
         msg = decode(body)
         if classify(msg) is ERROR:
             reported = msg["error"]

@@ -13041,11 +13041,12 @@ class TestClientOverHTTP:
 
     @pytest.mark.parametrize("status, again", [(405, False), (404, False), (400, False), (409, True), (429, True), (503, True)])
     async def test_a_standalone_stream_that_is_refused_is_asked_for_again_where_that_may_pass(self, status, again):
+        """Though the reason that it is refused never comes whole."""
         gets = []
 
         async def on_get(wire, head):
             gets.append(1)
-            wire.send(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
+            wire.send(f"HTTP/1.1 {status} X\r\nContent-Length: 9\r\n\r\nlater".encode())
 
         async with talking(Scripted(on_get=on_get)) as client:
             leap = time_machine()
