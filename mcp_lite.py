@@ -3864,7 +3864,7 @@ class Unawaited:
         self.coro = coro
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("send", "throw", "close"):
+        if hasattr(self.coro, name):  # which a task calls, or shows
             return getattr(self.coro, name)
         raise AttributeError(f"write: (await ctx.{self.coro.__name__}(...)).{name}")
 
@@ -3872,7 +3872,9 @@ class Unawaited:
         return self.coro.__await__()
 
     def __bool__(self) -> bool:
-        raise TypeError(f"write: await ctx.{self.coro.__name__}(...)")
+        if inspect.getcoroutinestate(self.coro) == inspect.CORO_CREATED:
+            raise TypeError(f"write: await ctx.{self.coro.__name__}(...)")
+        return True  # a task that shows itself asks
 
 
 Coroutine.register(Unawaited)  # for asyncio.create_task()

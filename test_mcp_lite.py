@@ -7602,6 +7602,7 @@ class TestElicitation:
         async def tool(ctx: m.Context) -> str:
             first = asyncio.create_task(ctx.elicit("A?", str, key="a"))
             answers = await asyncio.gather(first, ctx.elicit("B?", str, key="b"))
+            assert "Context.elicit()" in repr(first)
             answers.append(await asyncio.wait_for(ctx.elicit("C?", str, key="c"), 30))
             return " ".join(answer.data for answer in answers)
 
