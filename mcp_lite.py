@@ -4299,9 +4299,9 @@ class Context(ServerExchange):
 
         async def once() -> JSON:  # Unawaited tells its name
             if key not in kept:
-                # If a question beside it ends the run, finish() waits for this.
                 call = asyncio.ensure_future(compute())
-                self._calls, self.unfinished = self._calls | {call}, True
+                if self._in_rounds:  # a question beside it may end the run: finish() waits for it
+                    self._calls, self.unfinished = self._calls | {call}, True
                 await call
             return to_json(kept[key])
 

@@ -6287,6 +6287,20 @@ A client that listens for its task is told how the task ends.
             app.opened.set()
             assert (await user.get())["status"] == "cancelled"
 
+    async def test_a_task_ends_with_its_server_although_a_call_of_once_goes_on(self, caplog):
+        app, calls = working_server(), []
+
+        @app.tool(task=True)
+        async def look(ctx: m.Context) -> None:
+            calls.append(asyncio.ensure_future(ctx.once(app.opened.wait)))
+            await app.opened.wait()
+
+        async with TaskUser.of(app) as user:
+            await user.start("look")
+            await eventually(lambda: calls)
+        assert "ignore their cancellation" not in caplog.text  # the server waits 2 seconds for those
+        app.opened.set()
+
     async def test_tasks_are_bounded_and_old_results_make_room(self):
         async with TaskUser.of(working_server()) as user:
             for _ in range(3):
