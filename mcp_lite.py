@@ -6077,6 +6077,17 @@ def root_of(root: Any) -> Msg:
     return root
 
 
+@contextmanager
+def blaming(what: str) -> Generator[None, None, None]:
+    """Make a SchemaError the failure of our own program, which the log shows."""
+    try:
+        yield
+    except SchemaError as exc:
+        problem = f"what {what}: {exc}"
+        logger.error(problem)
+        raise ToolError(problem) from exc
+
+
 class Answers:
     """Answers a server's questions with `ask`, or with the `callbacks`: {capability: function}."""
 
@@ -6118,7 +6129,8 @@ class Answers:
         check_question(method, params)
         if self.ask:
             given = await maybe_await(self.ask(method, params))
-            answer = check_answer(method, {**given})  # TypeError for what is no dict
+            with blaming("ask= returned is no answer"):
+                answer = check_answer(method, {**given})  # TypeError for what is no dict
         elif method == "roots/list":
             roots = await self._call("roots")
             one = isinstance(roots, (str, os.PathLike, dict))
@@ -6148,12 +6160,8 @@ class Answers:
         schema = {"type": "object", **params["requestedSchema"]}
         checker_of(schema)  # a bad form is refused before it is shown
         answer = await self._call("elicitation.form", message, schema)
-        try:
+        with blaming("elicit= returned does not fit the form"):
             return elicit_result(answer, schema)
-        except SchemaError as exc:
-            problem = f"what elicit= returned does not fit the form: {exc}"
-            logger.error(problem)
-            raise ToolError(problem) from exc
 
 
 class Backoff:

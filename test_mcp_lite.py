@@ -9618,9 +9618,9 @@ A function given as ask= answers every question in a result of a modern server.
 A legacy server gets an error for what a function given as ask= returns in place of an answer.
 [legacy >= 2025-06-18]
     <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
-    --> 1 error -32602 "action: is required"
+    --> 1 error -32603 "what ask= returned is no answer: action: is required"
     <-- 2 sampling/createMessage {"messages": [], "maxTokens": 5}
-    --> 2 error -32602 "content: is required"
+    --> 2 error -32603 "what ask= returned is no answer: content: is required"
 
 A modern server gets no such answer: the call fails.
 [modern]
@@ -9628,7 +9628,7 @@ A modern server gets no such answer: the call fails.
     --> ?1 tools/call {...}
     <-- ?1 {"resultType": "input_required", "inputRequests": {
           "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
-    SchemaError: action: is required
+    ToolError: what ask= returned is no answer: action: is required
 """, ask=lambda method, params: {})
 
     @pytest.mark.parametrize("value, form, said", FORM_ANSWERS, ids=repr)
