@@ -8950,8 +8950,8 @@ class Endpoint:
     ):
         import copy
 
-        if not path.startswith("/"):
-            raise ValueError(f"path={path!r}: a path begins with a slash")
+        if not re.fullmatch("/[^{}?#]*", path):
+            raise ValueError(f"{path=}: a path begins with a slash, and has no parameters")
         if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
             raise ValueError("auth= is a Guard, in place of token= and verify=")
         # spec 2025-11-25: basic/transports#session-management

@@ -11984,7 +11984,7 @@ HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a sessi
 ]  # fmt: skip
 #: Options that are refused when the server is made.
 BAD_OPTIONS = [
-    {"token": ""}, {"token": []}, {"token": "a b"}, {"token": {"a": None}}, {"path": "mcp"}, {"path": "/sse"},
+    {"token": ""}, {"token": []}, {"token": "a b"}, {"token": {"a": None}}, {"path": "mcp"}, {"path": "/{who}/mcp"}, {"path": "/sse"},
     {"port": 70000}, {"port": "80"}, {"host": ""}, {"max_body": 1 << 30}, {"auth": "oauth"},
     {"nonsense": 1}, {"ssl": ""}, {"allowed_hosts": ["*.example.com"]}, {"allowed_hosts": "example.com:*"}, {"allowed_hosts": [""]},
     {"allowed_origins": ["http://localhost:*"]},
