@@ -8780,7 +8780,7 @@ def identity_of(principal: Any) -> Identity:
     They are members or attributes, and may be called `iss` and `sub`.
     """
     if principal is True:  # all would be one, and share sessions
-        raise TypeError("verify= returned True: return a value that says who it is")
+        raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:

@@ -8445,7 +8445,10 @@ class TestHooks:
         async with m.Server().http(port=0, verify=lambda token: True) as server:
             with pytest.raises(m.MCPError, match="503"):
                 await m.Client(server.url, token="t").connect()
-        assert "verify= returned True: return a value that says who it is" in caplog.text
+        problem = "a principal is True: verify= and token= need a value that says who it is"
+        assert problem in caplog.text
+        with pytest.raises(TypeError, match=problem):
+            m.Server().http(token={"t": True})
 
     async def test_scopes_are_read_from_a_mapping_as_from_an_object(self):
         app = m.Server()
