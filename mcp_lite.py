@@ -7586,7 +7586,7 @@ class Wire(asyncio.StreamReader):
         self.paused = False
         self.missing: Any = 0  # bytes of the body, or of its chunk
         self.chunked = False  # whether another chunk of the body may follow
-        self.in_chunks = False  # whether a chunk was begun: its CRLF comes first
+        self.in_chunks = False  # whether the CRLF after a chunk is still to be read
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
@@ -7600,7 +7600,7 @@ class Wire(asyncio.StreamReader):
 
     def set_exception(self, exc: BaseException) -> None:
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
-        self.transport.close()  # before 3.11, under TLS it does not know of its loss
+        self.transport.close()  # under TLS, before 3.11, a transport misses that it was lost
         self.feed_eof()
 
     def feed_eof(self) -> None:
@@ -7717,7 +7717,7 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
             buffers.received += len(data)
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-            # Small bodies pass: honest ones are.
+            # Small bodies pass: most honest ones are small.
             if buffers.received > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:
                 raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
                                     http_status=503)
@@ -8750,7 +8750,7 @@ class HTTPSession(HTTPConversation):
         if former := stream.release():
             self.endpoint.tasks.spawn(former.end())
         stream.sent = number
-        await stream.attach(response, COMMENT)  # it has an id
+        await stream.attach(response, COMMENT)  # the client has an id to resume from
 
 
 class PairSession(HTTPSession):
@@ -8999,7 +8999,7 @@ class Endpoint:
         if self.healthz:
             pages.update({"/healthz": self.probe, "/readyz": self.probe})
         for where, fn in pages.items():
-            for method in ("GET", "OPTIONS"):
+            for method in ("GET", "OPTIONS"):  # fn says what web pages of other origins may do
                 self.add_page(method, where, Route(fn, public=True, any_host=True))
         for (method, where), route in self.server.routes.items():
             self.add_page(method, where, route)
