@@ -3378,7 +3378,7 @@ def _field_types() -> Validator:
 
 def without_nulls(value: JSON) -> JSON:
     """Return JSON without null members: a model that is dumped has null for what is absent."""
-    return json.loads(_to_json(value), object_hook=lambda held: without_none(**held))
+    return value and json.loads(_to_json(value), object_hook=lambda held: without_none(**held))
 
 
 def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
@@ -3557,9 +3557,9 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     elif isinstance(value, (bytes, bytearray)):
         usual, held = "application/octet-stream", {"blob": to_json(value)}
     else:
-        value = to_json(value)
-        usual = "text/plain" if isinstance(value, str) else "application/json"
-        held = {"text": text_for(value)}
+        is_text = isinstance(value := to_json(value), str)
+        usual = "text/plain" if is_text else "application/json"
+        held = {"text": value if is_text else _to_json(value)}
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]
 
 
