@@ -11361,6 +11361,9 @@ class Guard(Authenticator):
         offered: more scopes to name in our metadata
     """
 
+    below = ""  # where our metadata is behind a prefix
+    prefixed = False  # whether a proxy takes one away; of a mount, each request tells
+
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: Names = (), offered: Names = ()
@@ -11378,7 +11381,8 @@ class Guard(Authenticator):
         self.cache: dict[bytes, tuple[float, Identity]] = {}
 
     async def identify(self, request: HTTPRequest) -> Identity:
-        if request.root and self.metadata:  # we are mounted: only below us pages are surely ours
+        # Behind a prefix the well-known place may be another program's. The one below us is ours.
+        if self.prefixed or request.root:
             self.metadata = self.below
         return await super().identify(request)
 
@@ -11401,9 +11405,9 @@ class Guard(Authenticator):
         if self.url:
             url = parse_url(self.url)
             own = url.target.rstrip("/")
-            # Behind a prefix the well-known place may be another program's; this one is ours.
+            self.prefixed = own != path  # a proxy takes the prefix away
+            self.metadata = resource_metadata_urls(url)[0]
             self.below = str(url).rstrip("/") + RESOURCE_METADATA
-            self.metadata = resource_metadata_urls(url)[0] if own == path else self.below
             places += [path + RESOURCE_METADATA, RESOURCE_METADATA + own]
         return dict.fromkeys(places, self.page)
 
