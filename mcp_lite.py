@@ -603,7 +603,8 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_ELEMENTS and (  # with those in strings: an upper bound
+    # A first count takes signs in strings for elements, too.
+    if len(data) > MAX_ELEMENTS and (
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
     return data
@@ -1167,7 +1168,7 @@ class Deadline:
     async def __aexit__(self, kind: Any, *_: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = self.task.uncancel() if _COUNTED else 0  # above self.cancelling: by others
+            left = self.task.uncancel() if _COUNTED else 0  # more than before: by others, too
             if kind is asyncio.CancelledError and left <= self.cancelling:
                 raise self.problem from None
 
@@ -1734,7 +1735,7 @@ class Peer(Requester):
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
-        # Here, not in the class, as all that changes with each request: CPython reads slowly what
+        # What changes with each request has no default in the class: CPython is slow to read what
         # stands in both.
         self.limit = MAX_IN_FLIGHT  # requests that are served at once
         self.serving = 0  # requests that have a slot
@@ -1761,7 +1762,7 @@ class Peer(Requester):
             self.refuse(exc, send, find_message(data if encoded else exc.start))
             return
         self.show("<", msg)
-        size = len(data) if encoded else 0  # over HTTP, a client's transport decodes messages
+        size = len(data) if encoded else 0  # 0: to be counted, for HTTPTransport has decoded it
         if type(msg) is list:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
         else:
@@ -1840,7 +1841,7 @@ class Peer(Requester):
             problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
             self.resolve(members["id"], type(exc)(problem))
             return None
-        # A notification may have wrong params. spec: basic/patterns/cancellation#error-handling
+        # Wrong params may be a notification's. spec: basic/patterns/cancellation#error-handling
         is_garbage = exc.code != INVALID_PARAMS and not {"result", "error"} & members.keys()
         req_id = readable_id(msg)
         if req_id is None and not (is_garbage and self.answers_garbage):
@@ -1954,7 +1955,7 @@ class Peer(Requester):
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            # The rest may be a cancellation: by one, a modern server ends a subscription.
+            # Even a cancellation: by one, a modern server ends a subscription.
             self.call_back(self.on_notification, msg, send, caller)
         else:
             logger.info("%s cancelled request %.100r: %.200r", self.name, req_id,
@@ -5761,7 +5762,7 @@ class LineTransport(Transport):
                 copy_bytes(source.read, theirs.send)
             end_input()
             all_written.wait()  # the other thread reads from it
-            with theirs:  # closed before it is read out, it loses what we sent
+            with theirs:  # closed before all is read and dropped, it loses what we sent
                 copy_bytes(theirs.recv, len)
 
         def write_all() -> None:
@@ -6025,6 +6026,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
     lack fields with a default; or the result as on the wire. For a page, `schema` is None.
     """
     properties = object_of(schema or {}, "properties")
+    # A result as on the wire; a form may have a field of that name.
     if isinstance(value, dict) and "action" in value and "action" not in properties:
         value = object_of(value, "content") if value["action"] == "accept" else value["action"]
     if value in (None, False, "decline", "cancel"):
@@ -6574,11 +6576,12 @@ class ClientSession:
         """Return whether a handshake would fail as server/discover did."""
         if isinstance(exc, AuthError):
             return exc.code == INTERNAL_ERROR  # a login failed; 401 or 403 may be a gateway's
-        if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
-            return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
+        if not isinstance(exc, ConnectionClosed):
+            return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)  # modern servers only
+        # Over HTTP, this request alone may have failed. On a pipe, a server may say why it ended.
         legacy = r"(before|expect) init|nitialize(R|\b)|server/discover"
         if not self.lost or re.search(legacy, str(exc)):
-            return False  # over HTTP, this request alone failed; others want `initialize` first
+            return False
         # A program that crashed crashes again. Others are started once more.
         crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|serves HTTP, by'
         return bool(re.search(crashed, str(exc)))
