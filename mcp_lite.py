@@ -3973,16 +3973,19 @@ class ServerExchange(Exchange):
     def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
         params = self.params if self.facts.rev >= MODERN else {}
-        record = unseal(self._sign, params["requestState"]) if "requestState" in params else {}
+        sign = self._sign
+        record = unseal(sign, params["requestState"]) if "requestState" in params else {}
         return Journal(record, params.get("inputResponses", {}))
 
-    def _sign(self, body: bytes) -> bytes:
-        """Return the MAC that proves who made a record, and for which request. RFC 2104"""
+    @cached_property
+    def _sign(self) -> Function:
+        """Makes the MAC that proves who made a record, and for which request: as it was before the
+        first question, for handlers may change it. RFC 2104"""
         import hmac
 
         bound = json.dumps([digest_of(self.method, self.params), self.caller.owner]).encode()
-        mac = hmac.digest(self.conversation.server.state_key, bound + body, "sha256")
-        return base64.urlsafe_b64encode(mac)
+        key = self.conversation.server.state_key
+        return lambda body: base64.urlsafe_b64encode(hmac.digest(key, bound + body, "sha256"))
 
     @property
     def suspended(self) -> bool:

@@ -4840,8 +4840,14 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         assert len(names) == (6 if era > "2026" else 2)
 
     @both_eras
-    async def test_a_tool_may_change_its_arguments_between_questions(self, era):
+    async def test_a_tool_and_a_middleware_may_change_the_arguments_between_questions(self, era):
         app = m.Server()
+
+        @app.middleware
+        async def add_one(ctx, call_next):
+            if ctx.method == "tools/call":
+                ctx.params["arguments"]["animals"].append((await ctx.elicit("Who else?", str)).data)
+            return await call_next(ctx)
 
         @app.tool
         async def feed(animals: typing.List[str], ctx: m.Context) -> int:
@@ -4850,8 +4856,9 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
                 fed += (await ctx.elicit(f"Feed the {animals.pop()}?", bool)).data
             return fed
 
-        async with m.Client(app, revision=era, elicit=lambda message, schema: {"value": True}) as c:
-            assert await c.call("feed", {"animals": ["ant", "bat", "cat"]}) == 3
+        async with m.Client(app, revision=era, elicit=lambda message, schema: {
+                "value": "dog" if message == "Who else?" else True}) as c:  # fmt: skip
+            assert await c.call("feed", {"animals": ["ant", "bat", "cat"]}) == 4
 
     @both_eras
     async def test_names_tell_questions_apart_and_a_name_stands_for_one(self, era):
