@@ -12014,6 +12014,7 @@ def do_serve(args: Any) -> None:
         Server().http(**options)
     except ValueError as exc:
         raise UsageError(f"--http, --token or ${TOKEN_VARIABLE}: {exc}") from None
+    os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded serve_stdio() ends
     run = Server.run
     try:  # an unguarded app.run("http") must not serve meanwhile, without our token
         Server.run = lambda *_, **given: own.update(given)  # type: ignore[method-assign]

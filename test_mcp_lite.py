@@ -16467,7 +16467,7 @@ class TestServe:
         status, out, err = cli("serve", "shop.py", "--http", "0")
         assert (status, out) == (2, "") and "$MCP_LITE_TOKEN: token= is empty" in err
 
-    @pytest.mark.parametrize("call", ["app.run()", "app.run('http', port=0)"])
+    @pytest.mark.parametrize("call", ["app.run()", "app.run('http', port=0)", "import asyncio; asyncio.run(app.serve_stdio())"])
     async def test_over_http_a_file_whose_run_is_not_guarded_is_served_with_our_options(self, call, tmp_path):
         text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', call)
         (tmp_path / "open.py").write_text(text)
