@@ -6627,7 +6627,8 @@ class ClientSession:
         self.transport.agreed(rev)
         session.state = READY
         await within(patience, self.notify("notifications/initialized"), RequestTimeout(
-            f"{self.peer.name} did not accept notifications/initialized in {patience:g} seconds"))
+            f"{self.peer.name} did not accept notifications/initialized within {patience:g} "
+            "seconds; timeout=N waits longer"))
 
     def _learn(self, result: Msg, info: Msg) -> None:
         instructions = result.get("instructions")

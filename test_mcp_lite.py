@@ -13380,7 +13380,7 @@ class TestClientOverHTTP:
             await wire.reader.read()
 
         async with scripted(serve) as url:
-            with pytest.raises(m.RequestTimeout, match="did not accept notifications/initialized in 0.3 seconds"):
+            with pytest.raises(m.RequestTimeout, match="did not accept notifications/initialized within 0.3 seconds; timeout=N"):
                 await asyncio.wait_for(m.Client(url, revision=V4, timeout=0.3).connect(), 15)
 
     @pytest.mark.parametrize("variables, scheme, through", PROXIES)
