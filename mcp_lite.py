@@ -8213,6 +8213,7 @@ async def answer_with(
 #             connection closes.
 # Limits.  A client that closes its side of the connection is gone: it gets no answer.
 #
+#     It waits for            at most                           and then
 #     the next request        IDLE_SECONDS                      it is closed
 #     the rest of a head      HEAD_SECONDS from its first byte  408, and it is closed
 #                             or what is left of IDLE_SECONDS, if that is less
@@ -9960,7 +9961,7 @@ class HTTPTransport(Transport):
                 elif not may_pass(exc):
                     if opened and isinstance(exc, SessionExpired):
                         self.interrupted(True)
-                    elif opened or exc.code not in (400, 404, 405):  # it has no stream
+                    elif opened or exc.code not in (400, 404, 405):  # which say: it has none
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
                 elif backoff.failures == 1:
