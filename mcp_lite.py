@@ -3039,6 +3039,7 @@ def to_json(value: Any) -> JSON:
         return found
     if _text_shape(cls):
         return str(value)
+    _check_ours(cls)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first; await a coroutine, make a "
                     "list of a generator")
 
@@ -3107,6 +3108,12 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
     near = difflib.get_close_matches(name.strip("-"), words, 1)
     every = f"available: {', '.join(there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
+
+
+def no_attribute(self: object, name: str) -> Any:
+    """Be the __getattr__ of what authors use: names of other libraries are not here."""
+    known = [each for each in dir(self) if each[0] != "_"]
+    raise AttributeError(f"{type(self).__name__}: {no_such('attribute', name, known)}")
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
@@ -4019,6 +4026,9 @@ class Context(ServerExchange):
     def __class_getitem__(cls, types: Any) -> type:  # of other libraries, Context has parameters
         return cls
 
+    if not TYPE_CHECKING:
+        __getattr__ = no_attribute
+
     @cached_property
     def state(self) -> dict[str, Any]:
         """A dict that lives as long as the session; in the modern era, as long as the request."""
@@ -4380,6 +4390,8 @@ class Entry:
     masked = False  # whether the server that it was registered at masks errors
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None):
+        if not callable(fn):
+            raise TypeError(f"{self.what} {name!r}: {fn!r:.100} is not a function")
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
         self.timeout: float | None = None  # seconds for a call
         self.completions: dict[str, Function] = {}  # by argument
@@ -4490,8 +4502,9 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError("which does not fit the return annotation, or output_schema=: "
-                               f"{exc}; correct one, or pass structured=False") from exc
+                raise MCPError("its structured content does not fit the return annotation, or "
+                               f"output_schema=: {exc}; correct one, or pass structured=False"
+                               ) from exc
         return answer
 
     def _structured(self, value: Any) -> JSON:
@@ -4568,8 +4581,26 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
+def _plain_arguments(fn: Function, ctx: Any, values: Sequence[Any]) -> inspect.BoundArguments:
+    bound, rest = inspect.signature(fn).bind_partial(), [*values]
+    for p in bound.signature.parameters.values():
+        # An annotation is a class, or its name.
+        if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
+            bound.arguments[p.name] = ctx
+        elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            bound.arguments[p.name] = rest.pop(0)
+    return bound
+
+
+def _enter(table: dict[Any, Any], key: Any, names: Sequence[str], entry: Any) -> Any:
+    """Enter an Entry, or a function that call_plain() will call with what `names` says."""
     fn = getattr(entry, "fn", entry)
+    if names:
+        bound = _plain_arguments(fn, None, names)
+        try:
+            bound.signature.bind(*bound.args, **bound.kwargs)
+        except TypeError as exc:
+            raise TypeError(f"{key!r} is called with ({', '.join(names)}): {exc}") from None
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
     if key in table:
@@ -4597,7 +4628,7 @@ class Registry(dict[str, Any]):
 
     def add(self, entry: Entry) -> None:
         """Register an entry, in place of one of the same name."""
-        _enter(self, entry.name, entry)
+        _enter(self, entry.name, (), entry)
         self.changed(entry)
 
     def unregister(self, name: str) -> None:
@@ -4622,13 +4653,7 @@ class Route(Row):
 
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    bound, rest = inspect.signature(fn).bind_partial(), [*values]
-    for p in bound.signature.parameters.values():
-        # An annotation is a class, or its name.
-        if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
-            bound.arguments[p.name] = ctx
-        elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            bound.arguments[p.name] = rest.pop(0)
+    bound = _plain_arguments(fn, ctx, values)
     return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
 ########################
@@ -4970,9 +4995,9 @@ class Server:
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
-        self.info = without_none(name=name, version=str(version), title=title,
-                                 icons=without_nulls(icons), description=description,
-                                 websiteUrl=website_url)
+        fields = wire_fields(self, Msg(title=title, icons=icons, description=description), ())
+        self.info = {"name": name, "version": str(version), **fields,
+                     **without_none(websiteUrl=website_url)}
         self.mask_errors, self.page_size = mask_errors, page_size
         self.open_lifespan = lifespan and opener(lifespan)
         self.max_in_flight = max_in_flight
@@ -4998,6 +5023,9 @@ class Server:
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self.call_sync = call_sync or self.threads.run
+
+    if not TYPE_CHECKING:
+        __getattr__ = no_attribute
 
     # Registering, at any time: clients are notified.
 
@@ -5084,19 +5112,19 @@ class Server:
         if entry is None or argument not in entry.schema["properties"]:
             raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
                              "argument: register it first")
-        return partial(_enter, entry.completions, argument)
+        return partial(_enter, entry.completions, argument, ("value", "arguments"))
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
-        return partial(_enter, self.methods, name)
+        return partial(_enter, self.methods, name, ())
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
         if name in METHODS and not re.search("/(initialized|cancelled|roots/.*)$", name):
             logger.warning("@on(%r) is never called", name)
-        return partial(_enter, self.listeners, name)
+        return partial(_enter, self.listeners, name, ("params",))
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -5107,10 +5135,10 @@ class Server:
         need no token. `any_host` ones are for probes, which call a server by its address: Host and
         Origin are not checked. Plain functions have threads of their own, and wait for no tool.
         """
-        where = method.upper(), path.rstrip("/")
-        if not re.fullmatch("/[^{}?#]*", path):
+        if not re.fullmatch("/[^{}?#]*", str(path)):
             raise ValueError(f"route({method!r}, {path!r}): a path begins with a slash, and has no "
                              "parameters; request.query has those of a URL")
+        where = method.upper(), path.rstrip("/")
         if where in self.routes:
             raise ValueError(f"{method} {path} is taken already")
 
@@ -6073,6 +6101,7 @@ def root_of(root: Any) -> Msg:
     if isinstance(root, str) and "://" in root:
         root = {"uri": root}
     if not isinstance(root, dict):
+        _check_ours(type(root))
         path = Path(os.path.abspath(root))
         return {"uri": path.as_uri(), "name": path.name}
     uri = str(root.get("uri"))
@@ -6882,6 +6911,9 @@ class Client(ClientSession):
         capabilities: declared besides those that follow from the callbacks
     """
 
+    if not TYPE_CHECKING:
+        __getattr__ = no_attribute
+
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
         revision: str | None = None, elicit: Callback = None, elicit_url: Callback = None,
@@ -7059,7 +7091,7 @@ class Client(ClientSession):
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource; return the result as sent: {"contents": [...]}."""
-        result = await self.request("resources/read", {"uri": uri})
+        result = await self.request("resources/read", {"uri": str(uri)})  # a pydantic.AnyUrl, too
         check_objects(result, "contents")
         return result
 
@@ -8790,6 +8822,8 @@ def identity_of(principal: Any) -> Identity:
     if principal is True:  # all would be one, and share sessions
         raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
+    if read("token") is not None:  # which tools and logs would show, and which is soon another one
+        raise TypeError("verify= returned the token: return a Principal, or a dict without it")
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:
         key = to_json({"issuer": issuer, "subject": subject} if subject else principal)
@@ -8813,6 +8847,8 @@ def principals_by_token(given: Any) -> Any:
 def seconds_left(principal: Any) -> Any:
     """Return for how many seconds a principal is good, by its `expires_at`."""
     end = member_of(principal, "expires_at")
+    if not isinstance(end, (int, float, type(None))):
+        raise TypeError(f"expires_at of a principal is a time.time(), not {end!r:.100}")
     return (NEVER if end is None else end) - time.time()
 
 
@@ -11377,7 +11413,7 @@ class Guard(Authenticator):
         resource_url: str | None = None, scopes: Names = (), offered: Names = ()
     ):
         super().__init__(None, verify)
-        self.issuers = as_list(issuers)
+        self.issuers = [str(issuer) for issuer in as_list(issuers)]  # a pydantic.AnyHttpUrl, too
         for issuer in self.issuers:
             server_metadata_urls(issuer)  # UnsafeURL
         if resource_url:

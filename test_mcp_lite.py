@@ -5572,7 +5572,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             result = await c.call_tool("t")
         if breaks:
             assert result["content"][0]["text"].startswith(
-                "tool 't' returned dict: which does not fit the return annotation, or output_schema=: ")
+                "tool 't' returned dict: its structured content does not fit the return annotation, or output_schema=: ")
             assert "tool 't' returned" in caplog.text
         else:
             assert result == given
@@ -5585,7 +5585,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             return "many"
 
         async with m.Client(app) as c:
-            with pytest.raises(m.ToolError, match="^tool 'count' returned str: which does not fit the return annotation, or "
+            with pytest.raises(m.ToolError, match="^tool 'count' returned str: its structured content does not fit the return annotation, or "
                                "output_schema=: result: expected integer, got string; correct one, or pass structured=False$"):
                 await c.call("count")
 
