@@ -128,7 +128,7 @@ NOTATION
 # Formatters leave this file as it is.
 # fmt: off
 
-########################
+########
 # 1. Names
 #
 # Problem. A reader wants every import, alias and limit in one place.
@@ -337,11 +337,11 @@ class Row:
     def replace(self, **changes: Any) -> Any:
         return type(self)(**{**vars(self), **changes})
 
-# ======================
+# ======
 # Part I. Messages
-# ======================
+# ======
 
-########################
+########
 # 2. Errors
 #
 # Problem. When a call fails, the first question is whose fault it was.
@@ -514,7 +514,7 @@ def handler_error(exc: BaseException) -> Msg:
     """Return the error object for what a handler raised."""
     return wire_error(exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error"))
 
-########################
+########
 # 3. JSON-RPC
 #
 # Problem. Two programs exchange JSON objects: requests, responses and notifications. Any of them
@@ -638,8 +638,8 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
-    # A program may colour its output, even after a byte order mark. (`in` would try first whether
-    # the left side is an integer: find() costs a tenth.)
+    # A program may colour its output, even after a byte order mark. (`in` is slow: it first tries
+    # whether the left side is an integer.)
     if data.find(b"\x1b", 0, 4) >= 0:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
@@ -740,7 +740,7 @@ def show_json(value: Any) -> str:
     value = value[:50] if isinstance(value, str) else value
     return json.dumps(value, ensure_ascii=False, default=kind_of)[:60]
 
-########################
+########
 # 4. Revisions and methods
 #
 # Problem. A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
@@ -912,11 +912,11 @@ def is_modern(params: Msg) -> bool:
     """Return whether a request carries its own metadata."""
     return PROTOCOL_VERSION in object_of(params, "_meta")
 
-# ======================
+# ======
 # Part II. One conversation
-# ======================
+# ======
 
-########################
+########
 # 5. Requests in flight
 #
 # Problem. A request of the peer lives from its arrival until its response is written, or until the
@@ -997,7 +997,7 @@ class RateLimit:
             del self.used[next(iter(self.used))]
         return allowed
 
-########################
+########
 # 6. Lifecycle
 #
 # Problem. The two ends must agree on a revision, and on what each can do. The legacy revisions do
@@ -1107,7 +1107,7 @@ def check_version(facts: Facts) -> Facts:
                        {"supported": SUPPORTED, "requested": facts.rev})
     return facts
 
-########################
+########
 # 7. Tasks and threads
 #
 # Problem. A task that nobody owns is lost when it fails, and left behind when we stop. A function
@@ -1343,7 +1343,7 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     timer.start()
     return timer
 
-########################
+########
 # 8. Channels
 #
 # Problem. A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
@@ -1549,7 +1549,7 @@ def memory_transports() -> tuple[Transport, Transport]:
     ours, theirs = Inbox(), Inbox()
     return MemoryTransport(ours, theirs), MemoryTransport(theirs, ours)
 
-########################
+########
 # 9. Peer
 #
 # Problem. Both ends of a conversation request, respond and cancel at the same time, and each may
@@ -2028,11 +2028,11 @@ class Peer(Requester):
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
 
-# ======================
+# ======
 # Part III. A server
-# ======================
+# ======
 
-########################
+########
 # 10. JSON Schema
 #
 # Problem. A JSON Schema tells a model which arguments a tool takes, and the arguments that the
@@ -2586,7 +2586,7 @@ class Validator:
 
 compile_schema = Validator
 
-########################
+########
 # 11. Types
 #
 # Problem. A model calls a Python function with JSON: `day: date` becomes a schema that the model
@@ -3049,7 +3049,7 @@ def text_for(value: Any) -> str:
     value = to_json(value)
     return value if isinstance(value, str) else _to_json(value)
 
-########################
+########
 # 12. Functions
 #
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
@@ -3105,15 +3105,19 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
     import difflib
 
     words = {each.strip("-"): each for each in there}  # --port is not like --root
-    near = difflib.get_close_matches(name.strip("-"), words, 1)
+    near = difflib.get_close_matches(name.strip("-"), words, 1, 0.66)
     every = f"available: {', '.join(there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
 
 
-def no_attribute(self: object, name: str) -> Any:
-    """Be the __getattr__ of what authors use: names of other libraries are not here."""
-    known = [each for each in dir(self) if each[0] != "_"]
-    raise AttributeError(f"{type(self).__name__}: {no_such('attribute', name, known)}")
+class Findable:
+    """Says what it has to who looks for a name of another library."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            known = [each for each in dir(self) if each[0] != "_"]
+            raise AttributeError(f"{type(self).__name__}: {no_such('attribute', name, known)}")
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
@@ -3230,7 +3234,7 @@ class Signature:
             given = self._own.read(given)
         return {**given, self.context: context} if self.context else given
 
-########################
+########
 # 13. URI templates
 #
 # Problem. "note://{name}" names a family of resources. A stranger's URI becomes values, with which
@@ -3350,7 +3354,7 @@ class Template:
             return self.absolute and name in self.deep
         return name in self.deep + self.query or value != "." and "/" not in path
 
-########################
+########
 # 14. Content and forms
 #
 # Problem. Authors return texts, images and records; the wire wants content blocks. And the user
@@ -3702,7 +3706,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
 
-########################
+########
 # 15. Rounds
 #
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
@@ -3847,7 +3851,7 @@ def unseal(sign: Function, text: JSON) -> Msg:
                    "the last 15 minutes; start the call again")
 
 
-########################
+########
 # 16. Context
 #
 # Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
@@ -4005,7 +4009,7 @@ class ServerExchange(Exchange):
                 "requestState": seal(self._sign, self.journal.record())}
 
 
-class Context(ServerExchange):
+class Context(ServerExchange, Findable):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
     A parameter `ctx: Context` gets it. An `async def` awaits all its methods but require() and
@@ -4025,9 +4029,6 @@ class Context(ServerExchange):
 
     def __class_getitem__(cls, types: Any) -> type:  # of other libraries, Context has parameters
         return cls
-
-    if not TYPE_CHECKING:
-        __getattr__ = no_attribute
 
     @cached_property
     def state(self) -> dict[str, Any]:
@@ -4337,7 +4338,7 @@ else:
         """The Context of a `def` handler: there its methods give their results at once."""
 
 
-########################
+########
 # 17. Entries
 #
 # Problem. An author offers plain functions, and need not know the protocol.
@@ -4656,7 +4657,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     bound = _plain_arguments(fn, ctx, values)
     return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
-########################
+########
 # 18. Conversations
 #
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
@@ -4810,7 +4811,7 @@ class Conversation(Peer):
             if subject is None or subject in session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
-########################
+########
 # 19. Server
 #
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
@@ -4961,7 +4962,7 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
         ssl: Any
 
 
-class Server:
+class Server(Findable):
     """An MCP server: register functions with its decorators, then run() it.
 
     Args:
@@ -5023,9 +5024,6 @@ class Server:
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self.call_sync = call_sync or self.threads.run
-
-    if not TYPE_CHECKING:
-        __getattr__ = no_attribute
 
     # Registering, at any time: clients are notified.
 
@@ -5324,7 +5322,7 @@ class ServerThread:
             self._stop()
             self._thread.join(timeout)
 
-########################
+########
 # 20. Tasks
 #
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
@@ -5490,7 +5488,7 @@ async def serve_task(ctx: Context) -> Msg:
         job.cancel()
     return {}
 
-########################
+########
 # 21. Methods
 #
 # Problem. Each method of the protocol needs one function that answers it.
@@ -5679,11 +5677,11 @@ async def tell_end(ctx: Context) -> None:
     await ctx.send(notification("notifications/cancelled", {
         "requestId": ctx.req_id, "reason": "the server ended the subscription"}))
 
-# ======================
+# ======
 # Part IV. stdio
-# ======================
+# ======
 
-########################
+########
 # 22. Lines and pipes
 #
 # Problem. A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
@@ -5855,7 +5853,7 @@ class LineTransport(Transport):
         self.end_input()
         self.writer.close()
 
-########################
+########
 # 23. Standard streams
 #
 # Problem. A client talks to this process over its standard streams, which nothing else may read
@@ -5995,11 +5993,11 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
             await tasks.close()
             await transport.close()
 
-# ======================
+# ======
 # Part V. A client
-# ======================
+# ======
 
-########################
+########
 # 24. Answers and announcements
 #
 # Problem. A server sends results of any shape, asks questions, and announces changes. Its
@@ -6352,7 +6350,7 @@ class Subscription:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
 
-########################
+########
 # 25. Values of results
 #
 # Problem. The result of a tool is a message with content; a program wants the number in it.
@@ -6403,7 +6401,7 @@ def bytes_of(text: str) -> bytes:
     except ValueError:
         raise ProtocolError("the server's binary data is not Base64") from None
 
-########################
+########
 # 26. Sessions of a client
 #
 # Problem. A program connects to a server, sends requests and answers questions. It cannot know
@@ -6848,7 +6846,7 @@ class ClientSession:
             for each in self.peer.pending.values():  # they waited for the user, too
                 each.deadline.renew()
 
-########################
+########
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
@@ -6884,7 +6882,7 @@ CALLED_WITH = {
     "ask": "method params", "log": "level data logger", "progress": "done total message"}
 
 
-class Client(ClientSession):
+class Client(ClientSession, Findable):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
@@ -6910,9 +6908,6 @@ class Client(ClientSession):
         max_timeout: seconds until it fails in spite of progress
         capabilities: declared besides those that follow from the callbacks
     """
-
-    if not TYPE_CHECKING:
-        __getattr__ = no_attribute
 
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
@@ -7153,7 +7148,7 @@ class Client(ClientSession):
         if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
-########################
+########
 # 28. Child processes
 #
 # Problem. A client starts a server as a child process. Often the child is npx, uv or a shell, and
@@ -7404,11 +7399,11 @@ CONNECTORS.append((
     and not re.match("[A-Za-z]+://", str(target)), StdioTransport
 ))
 
-# ======================
+# ======
 # Part VI. HTTP
-# ======================
+# ======
 
-########################
+########
 # 29. HTTP/1.1
 #
 # Problem. Two programs that read the same bytes as different messages can be played against each
@@ -7598,7 +7593,7 @@ def parse_url(url: str) -> URL:
     target = quote(f"/{found[5].removeprefix('/')}", safe="%/?:@!$&'()*+,;=~[]")
     return URL(scheme, authority, name.strip("[]"), port, target)
 
-########################
+########
 # 30. Input
 #
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
@@ -7764,7 +7759,7 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
     finally:
         buffers.received -= len(body)
 
-########################
+########
 # 31. Server-sent events
 #
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
@@ -7841,7 +7836,7 @@ class SSEDecoder:
         elif name == "retry" and re.fullmatch("[0-9]+", value):
             self.retry_ms = int(min(float(value), 1000 * LONGEST_SECONDS))
 
-########################
+########
 # 32. HTTP rules
 #
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
@@ -7980,7 +7975,7 @@ def sendable_headers(headers: Any) -> Fields:
     header_lines((*given.items(),))
     return given
 
-########################
+########
 # 33. Mirrored headers
 #
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
@@ -8128,7 +8123,7 @@ def check_modern_post(
         notes["mirrors"] = mirrors
     return facts
 
-########################
+########
 # 34. Requests and responses
 #
 # Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
@@ -8234,7 +8229,7 @@ async def answer_with(
         logger.exception("%s %s failed", request.method, request.path)
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
-########################
+########
 # 35. Connections
 #
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
@@ -8428,7 +8423,7 @@ class Connection(Wire):
         else:
             self.transport.abort()
 
-########################
+########
 # 36. Listeners
 #
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
@@ -8536,7 +8531,7 @@ def server_ssl(ssl: Any) -> Any:
         raise OSError(exc.errno, f"cannot load certificate and key from {ssl}: {exc}") from None
     return context
 
-########################
+########
 # 37. Streams and sessions
 #
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
@@ -8801,7 +8796,7 @@ class PairSession(HTTPSession):
     def reader_left(self) -> None:
         self.endpoint.end_soon(self)
 
-########################
+########
 # 38. Authentication and pages
 #
 # Problem. Somebody sends a request: who is it, and may they come in?
@@ -8814,6 +8809,14 @@ class Identity(Row):
     owner: str  # a key of the principal that a newer token does not change
 
 
+def seconds_left(principal: Any) -> Any:
+    """Return for how many seconds a principal is good, by its `expires_at`."""
+    end = member_of(principal, "expires_at")
+    if not isinstance(end, (int, float, type(None))):
+        raise TypeError(f"expires_at of a principal is a time.time(), not {end!r:.100}")
+    return (NEVER if end is None else end) - time.time()
+
+
 def identity_of(principal: Any) -> Identity:
     """Return a principal with its key: issuer and subject, or else all of it, as JSON.
 
@@ -8823,7 +8826,8 @@ def identity_of(principal: Any) -> Identity:
         raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
     if read("token") is not None:  # which tools and logs would show, and which is soon another one
-        raise TypeError("verify= returned the token: return a Principal, or a dict without it")
+        raise TypeError("a principal has the token: use a Principal, or a dict without it")
+    seconds_left(principal)  # raises
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:
         key = to_json({"issuer": issuer, "subject": subject} if subject else principal)
@@ -8842,14 +8846,6 @@ def principals_by_token(given: Any) -> Any:
     if not (given and all(given) and all(given.values())):
         raise ValueError("token= is empty, or has an empty token or principal")
     return given
-
-
-def seconds_left(principal: Any) -> Any:
-    """Return for how many seconds a principal is good, by its `expires_at`."""
-    end = member_of(principal, "expires_at")
-    if not isinstance(end, (int, float, type(None))):
-        raise TypeError(f"expires_at of a principal is a time.time(), not {end!r:.100}")
-    return (NEVER if end is None else end) - time.time()
 
 
 cannot_verify = partial(HTTPError, "tokens cannot be verified at the moment", 503,
@@ -8945,7 +8941,7 @@ async def serve_page(
         kind if isinstance(kind, dict) else {"content-type": kind or default})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
-########################
+########
 # 39. The endpoint
 #
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
@@ -9264,7 +9260,7 @@ class Endpoint:
         self.sweeper.cancel()
 
 
-########################
+########
 # 40. Engines
 #
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
@@ -9489,7 +9485,7 @@ class ASGIApp(Endpoint):
                 await self.close_lifespan()
                 self.loop = None
 
-########################
+########
 # 41. HTTP client
 #
 # Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
@@ -9765,7 +9761,7 @@ class Authorizer:
                 raise
             response.abort()  # no close(): after the minutes of a login, it is dead
 
-########################
+########
 # 42. Streamable HTTP, the client's end
 #
 # Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
@@ -10096,11 +10092,11 @@ def is_url(target: Any) -> bool:
 
 CONNECTORS.append((is_url, HTTPTransport))
 
-# ======================
+# ======
 # Part VII. Authorization
-# ======================
+# ======
 
-########################
+########
 # 43. OAuth rules
 #
 # The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
@@ -10342,7 +10338,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
             kept["expires_at"] = time.time() + left
     return kept
 
-########################
+########
 # 44. Keys and tokens
 #
 # Problem. A token is only as good as its signature, and the standard library verifies none.
@@ -10497,7 +10493,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
         if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
             raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
 
-########################
+########
 # 45. Fetching
 #
 # Problem. A login reads documents at addresses that a server names: http://169.254.169.254/, say,
@@ -10611,7 +10607,7 @@ class Fetcher:
                 raise ConnectionClosed(f"{url} answered {status}, without {what}")
         return "", {}
 
-########################
+########
 # 46. Logins
 #
 # Problem. The user must agree to a login in a browser, which may take minutes, and does not want
@@ -10988,7 +10984,7 @@ class Login(Authorizer):
         self.oauth.pin(server["issuer"])
         return str(resource), strings(about.get("scopes_supported")), server
 
-########################
+########
 # 47. Ways to a token
 #
 # Problem. A user logs in with a browser, which must come back to this program. A program in a
@@ -11257,7 +11253,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
     finally:
         await transport.close()
 
-########################
+########
 # 48. Guarding a server
 #
 # Problem. A server accepts tokens of another issuer. It must know whether they are genuine and
@@ -11470,11 +11466,11 @@ class Guard(Authenticator):
         )
         return 200, headers, json.dumps(doc)
 
-# ======================
+# ======
 # Part VIII. The command line
-# ======================
+# ======
 
-########################
+########
 # 49. Showing
 #
 # Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
@@ -11617,7 +11613,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     return "\n".join(lines) or "(none)"
 
 
-########################
+########
 # 50. The trace
 #
 # Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
@@ -11729,7 +11725,7 @@ def start_trace(where: str | None) -> None:
 
 start_trace(os.environ.get("MCP_LITE_TRACE"))  # for any program that uses this file
 
-########################
+########
 # 51. The user
 #
 # Problem. While a verb runs, the user wants to see its progress and the server's log. The server
@@ -11884,7 +11880,7 @@ class Person:
         self.say(page)
         return await self.elicit(message, {})
 
-########################
+########
 # 52. Verbs
 #
 # Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
@@ -12080,7 +12076,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP")
 }
 
-########################
+########
 # 53. Options and main
 #
 # Problem. A user who mistypes a command line needs one sentence that says what to type. A script

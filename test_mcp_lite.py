@@ -6682,6 +6682,14 @@ class TestServing:
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
         (lambda app: app.run("sse"), r"'sse' is not a transport here: write run\(\), for stdio, or run\(\"http\", port=8000\)"),
+        (lambda app: m.Server(icons="x.png"), "Server: icons: expected array, got string"),
+        (lambda app: app.add_tool(6, name="six"), "tool 'six': 6 is not a function"),
+        (lambda app: app.prompt("a")(lambda b: b) and app.complete("a", "b")(lambda ref, argument, more: []),
+         r"'b' is called with \(value, arguments\): missing a required argument: 'more'"),
+        (lambda app: app.on("x/y")(None), "None is not a callable object"),
+        (lambda app: app.asgi_with(token={"a": {"subject": "x", "expires_at": "2020"}}), "expires_at of a principal is a time.time"),
+        (lambda app: app.route("/x", ["GET"])(print), r"route\('/x', \['GET'\]\): a path begins"),
+        (lambda app: app.asgi_with(token={"a": {"subject": "x", "token": "a"}}), "use a Principal, or a dict without it"),
         (lambda app: app.route("/x", "GET")(print), r"route\('/x', 'GET'\): a path begins with a slash"),
         (lambda app: app.route("GET", "/x/{id}")(print), "has no parameters; request.query has those"),
         (lambda app: app.route("GET", "/x")(lambda: "hi"), r"the page /x is called with \(request\): too many"),
@@ -6731,6 +6739,13 @@ class TestServing:
         async with m.Client(app, elicit=lambda message, form: {"n": 9}) as c:
             with pytest.raises(m.ToolError, match="^what elicit= returned does not fit the form: n: must be at most 3"):
                 await c.call("tool")
+
+    def test_a_name_of_another_library_is_refused_with_the_names_that_are_here(self):
+        with pytest.raises(AttributeError, match="Server: no attribute 'mount'; available: .*include"):
+            m.Server().mount
+        with pytest.raises(AttributeError, match="Client: no attribute 'initialize'; available: .*connect"):
+            m.Client(m.Server()).initialize
+        assert not hasattr(m.Server(), "mount")
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
@@ -7580,6 +7595,7 @@ class TestElicitation:
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
+        (lambda ctx: ctx.elict("?"), "Context: no attribute 'elict'; did you mean elicit?"),
     ])  # fmt: skip
     async def test_a_tool_that_misuses_its_context_fails_and_says_how_it_is_used(self, misused, says):
         app = asking_app(misused)
@@ -8017,7 +8033,7 @@ asyncio.run(main())""",
         os.close(ours)
 
     @pytest.mark.parametrize("options, problem", [
-        ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it\n"),
+        ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it"),
         ("ssl=('nope.pem', 'nope.key')", "nope.pem"),
         pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
     ])  # fmt: skip
@@ -17334,7 +17350,7 @@ class TestReadme:
 # mcp_lite.py is to be read from top to bottom. What that needs and a machine can see is checked
 # here; the thresholds were measured on the protocol code that is most admired for being readable.
 
-BANNER = re.compile(r"^#{24}\n# (T?)(\d+)\. (.+)\n#+\n", re.M)
+BANNER = re.compile(r"^#{8,24}\n# (T?)(\d+)\. (.+)\n#+\n", re.M)
 SOURCE = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 LINES = SOURCE.splitlines()
 
@@ -17591,7 +17607,7 @@ class TestCuts:
 
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
-        banners = re.findall(r"^# ={22}\n# (Part [IVX]+)\. \w.*\n# ={22}\n\n#{24}\n", SOURCE, re.M)
+        banners = re.findall(r"^# ={6}\n# (Part [IVX]+)\. \w.*\n# ={6}\n\n#{8}\n", SOURCE, re.M)
         assert parts == banners and len(parts) > 5
 
     @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
