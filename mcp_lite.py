@@ -638,8 +638,7 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
-    # A program may colour its output, even after a byte order mark. (`in` is slow: it first tries
-    # whether the left side is an integer.)
+    # A program may colour its output, even after a byte order mark. (`in` would be slower.)
     if data.find(b"\x1b", 0, 4) >= 0:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
@@ -5135,7 +5134,7 @@ class Server(Findable):
         """
         if not re.fullmatch("/[^{}?#]*", str(path)):
             raise ValueError(f"route({method!r}, {path!r}): a path begins with a slash, and has no "
-                             "parameters; request.query has those of a URL")
+                             "parameters")
         where = method.upper(), path.rstrip("/")
         if where in self.routes:
             raise ValueError(f"{method} {path} is taken already")
@@ -5163,7 +5162,7 @@ class Server(Findable):
 
         if other.middlewares or other.methods or other.routes or other.open_lifespan:
             logger.warning("include(): the middlewares, methods, pages and lifespan of %s are not "
-                           "used: add them here", other.name)
+                           "used", other.name)
         entries = [copy.copy(entry) for kind in OFFERS for entry in getattr(other, kind).values()]
         if not entries:
             logger.warning("include(): %s offers nothing yet: register its functions first",
@@ -7062,8 +7061,8 @@ class Client(ClientSession, Findable):
         odd = [option for option in options if option not in ("timeout", "progress", "meta")]
         if odd or type(given) is not dict:
             what = f"no option {odd[0]!r}" if odd else f"got {kind_of(given)}, not a dict"
-            raise TypeError(f"{what}: write call({name!r}, {{...}}) with the tool's arguments; the "
-                            "options are timeout=, progress= and meta=")
+            raise TypeError(f"{what}: write call({name!r}, {{...}}); the options are timeout=, "
+                            "progress= and meta=")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()

@@ -6691,7 +6691,7 @@ class TestServing:
         (lambda app: app.route("/x", ["GET"])(print), r"route\('/x', \['GET'\]\): a path begins"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "token": "a"}}), "use a Principal, or a dict without it"),
         (lambda app: app.route("/x", "GET")(print), r"route\('/x', 'GET'\): a path begins with a slash"),
-        (lambda app: app.route("GET", "/x/{id}")(print), "has no parameters; request.query has those"),
+        (lambda app: app.route("GET", "/x/{id}")(print), "a path begins with a slash, and has no parameters"),
         (lambda app: app.route("GET", "/x")(lambda: "hi"), r"the page /x is called with \(request\): too many"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
@@ -6755,7 +6755,7 @@ class TestServing:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
-            with pytest.raises(TypeError, match=r"no option 'fn': write call\('plot', {...}\) with the tool's arg"):
+            with pytest.raises(TypeError, match=r"no option 'fn': write call\('plot', {...}\); the options"):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
