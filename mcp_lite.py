@@ -128,7 +128,7 @@ NOTATION
 # Formatters leave this file as it is.
 # fmt: off
 
-########
+####
 # 1. Names
 #
 # Problem. A reader wants every import, alias and limit in one place.
@@ -341,7 +341,7 @@ class Row:
 # Part I. Messages
 # ======
 
-########
+####
 # 2. Errors
 #
 # Problem. When a call fails, the first question is whose fault it was.
@@ -514,7 +514,7 @@ def handler_error(exc: BaseException) -> Msg:
     """Return the error object for what a handler raised."""
     return wire_error(exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error"))
 
-########
+####
 # 3. JSON-RPC
 #
 # Problem. Two programs exchange JSON objects: requests, responses and notifications. Any of them
@@ -739,7 +739,7 @@ def show_json(value: Any) -> str:
     value = value[:50] if isinstance(value, str) else value
     return json.dumps(value, ensure_ascii=False, default=kind_of)[:60]
 
-########
+####
 # 4. Revisions and methods
 #
 # Problem. A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
@@ -915,7 +915,7 @@ def is_modern(params: Msg) -> bool:
 # Part II. One conversation
 # ======
 
-########
+####
 # 5. Requests in flight
 #
 # Problem. A request of the peer lives from its arrival until its response is written, or until the
@@ -996,7 +996,7 @@ class RateLimit:
             del self.used[next(iter(self.used))]
         return allowed
 
-########
+####
 # 6. Lifecycle
 #
 # Problem. The two ends must agree on a revision, and on what each can do. The legacy revisions do
@@ -1106,7 +1106,7 @@ def check_version(facts: Facts) -> Facts:
                        {"supported": SUPPORTED, "requested": facts.rev})
     return facts
 
-########
+####
 # 7. Tasks and threads
 #
 # Problem. A task that nobody owns is lost when it fails, and left behind when we stop. A function
@@ -1342,7 +1342,7 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     timer.start()
     return timer
 
-########
+####
 # 8. Channels
 #
 # Problem. A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
@@ -1548,7 +1548,7 @@ def memory_transports() -> tuple[Transport, Transport]:
     ours, theirs = Inbox(), Inbox()
     return MemoryTransport(ours, theirs), MemoryTransport(theirs, ours)
 
-########
+####
 # 9. Peer
 #
 # Problem. Both ends of a conversation request, respond and cancel at the same time, and each may
@@ -2031,7 +2031,7 @@ class Peer(Requester):
 # Part III. A server
 # ======
 
-########
+####
 # 10. JSON Schema
 #
 # Problem. A JSON Schema tells a model which arguments a tool takes, and the arguments that the
@@ -2585,7 +2585,7 @@ class Validator:
 
 compile_schema = Validator
 
-########
+####
 # 11. Types
 #
 # Problem. A model calls a Python function with JSON: `day: date` becomes a schema that the model
@@ -3048,7 +3048,7 @@ def text_for(value: Any) -> str:
     value = to_json(value)
     return value if isinstance(value, str) else _to_json(value)
 
-########
+####
 # 12. Functions
 #
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
@@ -3233,7 +3233,7 @@ class Signature:
             given = self._own.read(given)
         return {**given, self.context: context} if self.context else given
 
-########
+####
 # 13. URI templates
 #
 # Problem. "note://{name}" names a family of resources. A stranger's URI becomes values, with which
@@ -3353,7 +3353,7 @@ class Template:
             return self.absolute and name in self.deep
         return name in self.deep + self.query or value != "." and "/" not in path
 
-########
+####
 # 14. Content and forms
 #
 # Problem. Authors return texts, images and records; the wire wants content blocks. And the user
@@ -3705,7 +3705,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
 
-########
+####
 # 15. Rounds
 #
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
@@ -3850,7 +3850,7 @@ def unseal(sign: Function, text: JSON) -> Msg:
                    "the last 15 minutes; start the call again")
 
 
-########
+####
 # 16. Context
 #
 # Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
@@ -4337,7 +4337,7 @@ else:
         """The Context of a `def` handler: there its methods give their results at once."""
 
 
-########
+####
 # 17. Entries
 #
 # Problem. An author offers plain functions, and need not know the protocol.
@@ -4581,26 +4581,8 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-def _plain_arguments(fn: Function, ctx: Any, values: Sequence[Any]) -> inspect.BoundArguments:
-    bound, rest = inspect.signature(fn).bind_partial(), [*values]
-    for p in bound.signature.parameters.values():
-        # An annotation is a class, or its name.
-        if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
-            bound.arguments[p.name] = ctx
-        elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            bound.arguments[p.name] = rest.pop(0)
-    return bound
-
-
-def _enter(table: dict[Any, Any], key: Any, names: Sequence[str], entry: Any) -> Any:
-    """Enter an Entry, or a function that call_plain() will call with what `names` says."""
+def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
     fn = getattr(entry, "fn", entry)
-    if names:
-        bound = _plain_arguments(fn, None, names)
-        try:
-            bound.signature.bind(*bound.args, **bound.kwargs)
-        except TypeError as exc:
-            raise TypeError(f"{key!r} is called with ({', '.join(names)}): {exc}") from None
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
     if key in table:
@@ -4628,7 +4610,7 @@ class Registry(dict[str, Any]):
 
     def add(self, entry: Entry) -> None:
         """Register an entry, in place of one of the same name."""
-        _enter(self, entry.name, (), entry)
+        _enter(self, entry.name, entry)
         self.changed(entry)
 
     def unregister(self, name: str) -> None:
@@ -4653,10 +4635,16 @@ class Route(Row):
 
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    bound = _plain_arguments(fn, ctx, values)
+    bound, rest = inspect.signature(fn).bind_partial(), [*values]
+    for p in bound.signature.parameters.values():
+        # An annotation is a class, or its name.
+        if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
+            bound.arguments[p.name] = ctx
+        elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            bound.arguments[p.name] = rest.pop(0)
     return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
-########
+####
 # 18. Conversations
 #
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
@@ -4810,7 +4798,7 @@ class Conversation(Peer):
             if subject is None or subject in session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
-########
+####
 # 19. Server
 #
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
@@ -5109,19 +5097,19 @@ class Server(Findable):
         if entry is None or argument not in entry.schema["properties"]:
             raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
                              "argument: register it first")
-        return partial(_enter, entry.completions, argument, ("value", "arguments"))
+        return partial(_enter, entry.completions, argument)
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
-        return partial(_enter, self.methods, name, ())
+        return partial(_enter, self.methods, name)
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
         if name in METHODS and not re.search("/(initialized|cancelled|roots/.*)$", name):
             logger.warning("@on(%r) is never called", name)
-        return partial(_enter, self.listeners, name, ("params",))
+        return partial(_enter, self.listeners, name)
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -5321,7 +5309,7 @@ class ServerThread:
             self._stop()
             self._thread.join(timeout)
 
-########
+####
 # 20. Tasks
 #
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
@@ -5487,7 +5475,7 @@ async def serve_task(ctx: Context) -> Msg:
         job.cancel()
     return {}
 
-########
+####
 # 21. Methods
 #
 # Problem. Each method of the protocol needs one function that answers it.
@@ -5680,7 +5668,7 @@ async def tell_end(ctx: Context) -> None:
 # Part IV. stdio
 # ======
 
-########
+####
 # 22. Lines and pipes
 #
 # Problem. A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
@@ -5852,7 +5840,7 @@ class LineTransport(Transport):
         self.end_input()
         self.writer.close()
 
-########
+####
 # 23. Standard streams
 #
 # Problem. A client talks to this process over its standard streams, which nothing else may read
@@ -5996,7 +5984,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 # Part V. A client
 # ======
 
-########
+####
 # 24. Answers and announcements
 #
 # Problem. A server sends results of any shape, asks questions, and announces changes. Its
@@ -6349,7 +6337,7 @@ class Subscription:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
 
-########
+####
 # 25. Values of results
 #
 # Problem. The result of a tool is a message with content; a program wants the number in it.
@@ -6400,7 +6388,7 @@ def bytes_of(text: str) -> bytes:
     except ValueError:
         raise ProtocolError("the server's binary data is not Base64") from None
 
-########
+####
 # 26. Sessions of a client
 #
 # Problem. A program connects to a server, sends requests and answers questions. It cannot know
@@ -6845,7 +6833,7 @@ class ClientSession:
             for each in self.peer.pending.values():  # they waited for the user, too
                 each.deadline.renew()
 
-########
+####
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
@@ -7147,7 +7135,7 @@ class Client(ClientSession, Findable):
         if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
-########
+####
 # 28. Child processes
 #
 # Problem. A client starts a server as a child process. Often the child is npx, uv or a shell, and
@@ -7402,7 +7390,7 @@ CONNECTORS.append((
 # Part VI. HTTP
 # ======
 
-########
+####
 # 29. HTTP/1.1
 #
 # Problem. Two programs that read the same bytes as different messages can be played against each
@@ -7592,7 +7580,7 @@ def parse_url(url: str) -> URL:
     target = quote(f"/{found[5].removeprefix('/')}", safe="%/?:@!$&'()*+,;=~[]")
     return URL(scheme, authority, name.strip("[]"), port, target)
 
-########
+####
 # 30. Input
 #
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
@@ -7758,7 +7746,7 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
     finally:
         buffers.received -= len(body)
 
-########
+####
 # 31. Server-sent events
 #
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
@@ -7835,7 +7823,7 @@ class SSEDecoder:
         elif name == "retry" and re.fullmatch("[0-9]+", value):
             self.retry_ms = int(min(float(value), 1000 * LONGEST_SECONDS))
 
-########
+####
 # 32. HTTP rules
 #
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
@@ -7974,7 +7962,7 @@ def sendable_headers(headers: Any) -> Fields:
     header_lines((*given.items(),))
     return given
 
-########
+####
 # 33. Mirrored headers
 #
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
@@ -8122,7 +8110,7 @@ def check_modern_post(
         notes["mirrors"] = mirrors
     return facts
 
-########
+####
 # 34. Requests and responses
 #
 # Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
@@ -8228,7 +8216,7 @@ async def answer_with(
         logger.exception("%s %s failed", request.method, request.path)
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
-########
+####
 # 35. Connections
 #
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
@@ -8422,7 +8410,7 @@ class Connection(Wire):
         else:
             self.transport.abort()
 
-########
+####
 # 36. Listeners
 #
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
@@ -8530,7 +8518,7 @@ def server_ssl(ssl: Any) -> Any:
         raise OSError(exc.errno, f"cannot load certificate and key from {ssl}: {exc}") from None
     return context
 
-########
+####
 # 37. Streams and sessions
 #
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
@@ -8795,7 +8783,7 @@ class PairSession(HTTPSession):
     def reader_left(self) -> None:
         self.endpoint.end_soon(self)
 
-########
+####
 # 38. Authentication and pages
 #
 # Problem. Somebody sends a request: who is it, and may they come in?
@@ -8824,7 +8812,7 @@ def identity_of(principal: Any) -> Identity:
     if principal is True:  # all would be one, and share sessions
         raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
-    if read("token") is not None:  # which tools and logs would show, and which is soon another one
+    if read("token") is not None:  # which tools and logs would show
         raise TypeError("a principal has the token: use a Principal, or a dict without it")
     seconds_left(principal)  # raises
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
@@ -8940,7 +8928,7 @@ async def serve_page(
         kind if isinstance(kind, dict) else {"content-type": kind or default})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
-########
+####
 # 39. The endpoint
 #
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
@@ -9259,7 +9247,7 @@ class Endpoint:
         self.sweeper.cancel()
 
 
-########
+####
 # 40. Engines
 #
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
@@ -9484,7 +9472,7 @@ class ASGIApp(Endpoint):
                 await self.close_lifespan()
                 self.loop = None
 
-########
+####
 # 41. HTTP client
 #
 # Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
@@ -9760,7 +9748,7 @@ class Authorizer:
                 raise
             response.abort()  # no close(): after the minutes of a login, it is dead
 
-########
+####
 # 42. Streamable HTTP, the client's end
 #
 # Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
@@ -10095,7 +10083,7 @@ CONNECTORS.append((is_url, HTTPTransport))
 # Part VII. Authorization
 # ======
 
-########
+####
 # 43. OAuth rules
 #
 # The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
@@ -10337,7 +10325,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
             kept["expires_at"] = time.time() + left
     return kept
 
-########
+####
 # 44. Keys and tokens
 #
 # Problem. A token is only as good as its signature, and the standard library verifies none.
@@ -10492,7 +10480,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
         if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
             raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
 
-########
+####
 # 45. Fetching
 #
 # Problem. A login reads documents at addresses that a server names: http://169.254.169.254/, say,
@@ -10606,7 +10594,7 @@ class Fetcher:
                 raise ConnectionClosed(f"{url} answered {status}, without {what}")
         return "", {}
 
-########
+####
 # 46. Logins
 #
 # Problem. The user must agree to a login in a browser, which may take minutes, and does not want
@@ -10983,7 +10971,7 @@ class Login(Authorizer):
         self.oauth.pin(server["issuer"])
         return str(resource), strings(about.get("scopes_supported")), server
 
-########
+####
 # 47. Ways to a token
 #
 # Problem. A user logs in with a browser, which must come back to this program. A program in a
@@ -11252,7 +11240,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
     finally:
         await transport.close()
 
-########
+####
 # 48. Guarding a server
 #
 # Problem. A server accepts tokens of another issuer. It must know whether they are genuine and
@@ -11469,7 +11457,7 @@ class Guard(Authenticator):
 # Part VIII. The command line
 # ======
 
-########
+####
 # 49. Showing
 #
 # Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
@@ -11612,7 +11600,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     return "\n".join(lines) or "(none)"
 
 
-########
+####
 # 50. The trace
 #
 # Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
@@ -11724,7 +11712,7 @@ def start_trace(where: str | None) -> None:
 
 start_trace(os.environ.get("MCP_LITE_TRACE"))  # for any program that uses this file
 
-########
+####
 # 51. The user
 #
 # Problem. While a verb runs, the user wants to see its progress and the server's log. The server
@@ -11879,7 +11867,7 @@ class Person:
         self.say(page)
         return await self.elicit(message, {})
 
-########
+####
 # 52. Verbs
 #
 # Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
@@ -12075,7 +12063,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP")
 }
 
-########
+####
 # 53. Options and main
 #
 # Problem. A user who mistypes a command line needs one sentence that says what to type. A script
