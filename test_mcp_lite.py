@@ -17280,7 +17280,7 @@ class TestReadme:
         options = {
             word for fn in (m.Server, m.Server.include, m.Server.route, m.HTTPServer, m.Endpoint,
                             m.Guard, m.Tool, m.Context.sample, m.Context.elicit_url, m.Context.log,
-                            m.Image, m.Message, m.Client, m.jwt_verifier,
+                            m.Image, m.Message, m.Client, m.jwt_verifier, m.Principal,
                             m.StdioTransport, m.HTTPTransport)
             for word in inspect.signature(fn).parameters
         }  # fmt: skip
