@@ -6131,9 +6131,11 @@ class Answers:
             ours["extensions"] = {TASKS: {}, **object_of(ours, "extensions")}
         return without_none(**ours)
 
-    async def to_all(self, asked: Msg, session: Session) -> Msg:
+    async def to_all(self, asked: Msg, session: Session, answered: Sequence[str] = ()) -> Msg:
+        """Return the answers to questions, but for those that were `answered`."""
         if len(asked) > MAX_QUESTIONS:
             raise ProtocolError(f"the server asked more than {MAX_QUESTIONS} questions at once")
+        asked = without(asked, *answered)
         return dict(zip(asked, await together(self.to(each, session) for each in asked.values())))
 
     async def to(self, asked: JSON, session: Session) -> Msg:
@@ -6437,17 +6439,17 @@ async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
 async def follow_task(client: ClientSession, task: Msg) -> Msg:
     """Poll a task and answer its questions, until there is a result."""
     handle = {"taskId": member(task, "taskId", str)}
-    answered: set[str] = set()
+    answered: list[str] = []  # of the questions that came last
     try:
         while True:
             interval = task.get("pollIntervalMs")
             interval = interval if type(interval) is int else POLL_MS
             await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
             task = await persist(client, "tasks/get", handle)
-            if asked := without(object_of(task, "inputRequests"), *answered):
-                answers = await client.answers.to_all(asked, client.peer.session)
+            asked = object_of(task, "inputRequests")
+            if answers := await client.answers.to_all(asked, client.peer.session, answered):
                 await persist(client, "tasks/update", {**handle, "inputResponses": answers})
-                answered.update(asked)
+                answered = [*asked]
             elif (status := task.get("status")) not in ("working", "input_required"):
                 break
     except BaseException:  # nobody polls it any more

@@ -9876,6 +9876,24 @@ A task as the answer to another method than tools/call is an error.
     ProtocolError: answered prompts/get with a 'task' result
 """, elicit=lambda *_: {})
 
+    test_too_many_questions = client_conversations("""
+A task lists 100 questions at most, with those that are answered.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working", "pollIntervalMs": 1}
+    --> ?2 tasks/get {"taskId": "t1"}
+    <-- ?2 {"taskId": "t1", "status": "input_required", "pollIntervalMs": 1, "inputRequests": SIXTY}
+    --> ?3 tasks/update {...}
+    <-- ?3 {}
+    --> ?4 tasks/get {"taskId": "t1"}
+    <-- ?4 {"taskId": "t1", "status": "input_required", "pollIntervalMs": 1, "inputRequests": TWICE}
+    --> ?5 tasks/cancel {"taskId": "t1"}
+    <-- ?5 {}
+    ProtocolError: asked more than 100 questions at once
+""".replace("SIXTY", json.dumps(dict.fromkeys(map(str, range(60)), {"method": "roots/list"})))
+   .replace("TWICE", json.dumps(dict.fromkeys(map(str, range(120)), {"method": "roots/list"}))), roots=[])
+
 
 class TestNews:
     """What a server says unasked, and who is told."""
