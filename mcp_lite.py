@@ -2352,7 +2352,7 @@ class Checking:
                 read = apply(node, item)
             except SchemaError as exc:
                 if required is not None and item in (None, "") and key not in required:
-                    made.pop(key, None)
+                    made.pop(key, None)  # twice, if a pattern fits its name, too
                 else:
                     found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
                 continue
@@ -3178,7 +3178,7 @@ class Signature:
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
         self._validator = Validator(self.schema)
-        self._own = Validator(own) if schema is not None else None  # `schema` only checks
+        self._own = Validator(own) if schema is not None else None  # reads; `schema` only checks
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         """Return the shape of what the function takes."""
@@ -3989,8 +3989,7 @@ class ServerExchange(Exchange):
 
     @cached_property
     def _sign(self) -> Function:
-        """Makes the MAC that proves who made a record, and for which request: as it was before the
-        first question, for handlers may change it. RFC 2104"""
+        """Makes the MAC of a record, for the request as it was before any question. RFC 2104"""
         import hmac
 
         bound = json.dumps([digest_of(self.method, self.params), self.caller.owner]).encode()
@@ -4712,7 +4711,7 @@ class Conversation(Peer):
                                 "dict; in a middleware, `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
-            if ctx.over or not ctx.suspended:
+            if ctx.over or not ctx.suspended:  # else the round ends with its questions all the same
                 if isinstance(exc, RPCError):
                     raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
                 if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
@@ -4722,7 +4721,7 @@ class Conversation(Peer):
             if ctx.unfinished and ctx.job is None:
                 await ctx.finish()
             CURRENT.reset(token)
-        if ctx.suspended:  # by a question, whatever was raised since
+        if ctx.suspended:
             answer = ctx.input_required()
         return whole_result(ctx, answer) if rev >= MODERN else adapt_result(
             ctx.method, answer, rev)
@@ -5624,7 +5623,7 @@ class Feed:
                 require_tasks(ctx)
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
             if names:
-                self.wanted[field] = value is True or names
+                self.wanted[field] = value is True or names  # true, or what is granted
                 self.subjects.update((method, name and canonical_uri(name)) for name in names)
 
     def announce(self, msg: Msg) -> None:
