@@ -3110,7 +3110,7 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
 
 
 class Findable:
-    """Says what it has to who looks for a name of another library."""
+    """Says what it has to who looks for a name of another library. (A Context would be slower.)"""
 
     if not TYPE_CHECKING:
 
@@ -4007,7 +4007,7 @@ class ServerExchange(Exchange):
                 "requestState": seal(self._sign, self.journal.record())}
 
 
-class Context(ServerExchange, Findable):
+class Context(ServerExchange):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
     A parameter `ctx: Context` gets it. An `async def` awaits all its methods but require() and

@@ -7592,7 +7592,6 @@ class TestElicitation:
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
-        (lambda ctx: ctx.elict("?"), "Context: no attribute 'elict'; did you mean elicit?"),
     ])  # fmt: skip
     async def test_a_tool_that_misuses_its_context_fails_and_says_how_it_is_used(self, misused, says):
         app = asking_app(misused)
