@@ -10200,9 +10200,8 @@ def same_issuer(given: JSON, asked: str) -> bool:
     Google's metadata without. Both forms have the same well-known URL.
     """
     root = asked.rstrip("/")
-    return given == asked or given in (root, f"{root}/") and bool(
-        re.fullmatch("https?://[^/]+", root)
-    )
+    pathless = re.fullmatch("https?://[^/]+", root) is not None
+    return given == asked or pathless and given in (root, f"{root}/")
 
 
 def default_server(server: URL) -> Msg:
@@ -10224,11 +10223,11 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     """Return the request that registers us: without a secret if the server accepts that, else by
     the method that it lists first, which some servers handle best."""
     listed = strings(server.get("token_endpoint_auth_methods_supported"))
-    secret = [each for each in listed if each in SECRET_METHODS and "none" not in listed]
+    secret = next((each for each in listed if each in SECRET_METHODS), "none")
     return {
         "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_method": (*secret, "none")[0],
+        "token_endpoint_auth_method": "none" if "none" in listed else secret,
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
@@ -10461,7 +10460,7 @@ def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
         and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
-        and jwk.get("crv", "P-256") == "P-256"
+        and jwk.get("crv", "P-256") == "P-256"  # only curves have one
     ]
 
 
@@ -10473,7 +10472,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
     if not any(x in audience for x in as_list(aud)):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
     now = time.time()
-    for name, default in (("exp", 0), ("nbf", now), ("iat", now)):
+    for name, default in (("exp", 0), ("nbf", now), ("iat", now)):  # without exp it has expired
         value = claims.get(name, default)
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a number of seconds")
@@ -10513,8 +10512,8 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # Until note_address(): what a saved login names was judged before. Behind a proxy the
-        # address stays unknown.
+        # Unknown until note_address(), and behind a proxy. What a saved login names was judged when
+        # it was made.
         self.public = False
 
     def note_address(self, address: str) -> None:
@@ -11750,9 +11749,9 @@ def convert(text: str, schema: Msg) -> JSON:
     ('null', 2)
     """
     value, parts = read_json(text), [part.strip() for part in text.split(",")]
-    if not re.search("type|enum|const|Of|ref", " ".join(schema)):
+    if not re.search("type|enum|const|Of|ref", " ".join(schema)):  # any value is valid
         return value
-    # checker_of() takes any value where there is a pattern.
+    # Patterns are taken out: where there is one, checker_of() takes any value.
     schema = json.loads(re.sub('"pattern(": "|Properties)', r'"\1', json.dumps(schema)))
     for found in (text, YES_NO.get(text.lower(), text), value, parts, [*map(read_json, parts)]):
         with suppress(MCPError):
@@ -11829,7 +11828,9 @@ class Person:
                 agree = ", or --yes to agree" * (field.get("type") == "boolean")
                 self.say(f"declined; to answer in advance: --answer {name}=...{agree}")
                 return None
-        return content if fields else {} if content["agree"] else None
+        if fields:
+            return content
+        return {} if content["agree"] else None
 
     async def fill_in(self, content: Msg, name: str, field: Msg, required: bool) -> bool:
         """Put the user's value for a field into `content`; return False to decline."""
@@ -12109,7 +12110,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     for name, value, what in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
 }
 REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
-#: By the name of a value: what its text must match; of others, it must not be empty.
+#: What the text of a value must match, by the value's name. Any other must not be empty.
 VALUES = {
     "": "", "[=full]": "(full)?", "SECONDS": r"\d+\.?\d*|\.\d+", "[HOST:]PORT": r"(.*:)?\d+",
     "KEY=VALUE": "[^=]+=.*", "NAME:VALUE": "[^:]+:.*"
@@ -12248,7 +12249,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
         person.say(f"error: {shown!s}")
     else:
         write_answer(shown, args.o)
-    for name in person.answers if person.asked else ():
+    for name in person.answers if person.asked else ():  # a mistyped one was no answer
         pick("question", name, person.asked)
     return int(failed)
 
