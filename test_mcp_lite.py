@@ -9466,7 +9466,7 @@ max_timeout counts all rounds of a call together.
                 await work
         await c.close()
         async with m.Client(demo()) as c:
-            with pytest.raises(TypeError, match="write call\\('add', {...}\\) with the tool's"):
+            with pytest.raises(TypeError, match="write call\\('add', {...}\\); the options"):
                 await c.call("add", [1])
             with pytest.raises(ZeroDivisionError):
                 async with m.Client(demo()):
