@@ -4608,7 +4608,9 @@ class Registry(dict[str, Any]):
         self.what, self.changed = what, changed
 
     def add(self, entry: Entry) -> None:
-        """Register an entry, in place of one of the same name."""
+        """Register an entry, in place of one of the same name; its completions stay."""
+        former = self.get(entry.name, entry)
+        entry.completions = {**former.completions, **entry.completions}
         _enter(self, entry.name, entry)
         self.changed(entry)
 
@@ -5156,7 +5158,6 @@ class Server(Findable):
                            other.name)
         for entry in entries:
             entry.masked |= other.mask_errors
-            entry.completions = {**entry.completions}
             if prefix and entry.what != "resource":
                 entry.name = f"{prefix}__{entry.name}"
                 entry.definition = {**entry.definition, "name": entry.name}

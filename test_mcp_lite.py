@@ -8517,6 +8517,7 @@ class TestHooks:
         app.include(part)
         app.include(part, "second")
         app.complete("second__greet", "name")(lambda value: ["Bea"])
+        app.add_prompt(lambda name: f"Dear {name}", name="greet")  # its completions stay
         async with m.Client(app, on_tools_changed=lambda: heard.append(1)) as c:
             assert [tool["name"] for tool in await c.list_tools()] == ["add", "second__add"]
             assert [await c.call("add", {"a": 1}), await c.call("second__add", {"a": 2})] == ["1+", "2+"]
