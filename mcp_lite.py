@@ -11987,8 +11987,8 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 def do_logout(args: Any) -> None:
     try:
-        was_in = asyncio.run(logout(args.target, ssl=args.ca))
-    except (TypeError, ValueError) as exc:
+        was_in = asyncio.run(logout(str(args.target), ssl=args.ca))  # a command is not a URL
+    except ValueError as exc:
         raise UsageError(f"cannot log out of {args.target}: {exc}") from exc
     print(f"{'logged out of' if was_in else 'not logged in to'} {args.target}")
 

@@ -15856,6 +15856,9 @@ What does not exist is told with the nearest that does.
     $ logout http://[::1/
     ! error: cannot log out of http://[::1/: a ... is http(s)://host...
     [2]
+    $ logout -- shop.py
+    ! error: cannot log out of ['shop.py']: a ... is http(s)://host...
+    [2]
     $ tools shop.py:ap
     ! | error: no Server in shop.py that is named 'ap'; did you mean app?
     ! error: the server 'shop.py:ap' exited with status 2
