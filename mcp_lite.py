@@ -3110,7 +3110,7 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
 
 
 class Findable:
-    """Says what it has to who looks for a name of another library. (A Context would be slower.)"""
+    """Says what it has to who looks for a name of another library."""
 
     if not TYPE_CHECKING:
 
@@ -4757,7 +4757,7 @@ class Conversation(Peer):
 
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client subscribes to, whoever agreed to that."""
-        if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
+        if ctx.row.capability == "resources.subscribe":
             wanted, uri = self.session.subscriptions, {canonical_uri(ctx.params["uri"])}
             wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
             if len(wanted) > MAX_ITEMS:
@@ -7936,7 +7936,7 @@ def media_type(headers: Fields) -> str:
 
 def check_json(headers: Fields) -> None:
     """Raise ProtocolError 415 for other types: any page may send "simple" ones."""
-    if media_type(headers) != JSON_TYPE:
+    if headers.get("content-type") != JSON_TYPE != media_type(headers):
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
