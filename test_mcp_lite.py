@@ -8506,6 +8506,13 @@ class TestHooks:
                     with pytest.raises(m.ToolError, match="scope admin"):
                         await ann.call("wipe_there")
 
+    def test_a_server_may_be_of_a_class_with_its_own_options(self):
+        class Shop(m.Server):
+            def __init__(self):
+                super().__init__("shop", title="Shop")
+
+        assert Shop().info == {"name": "shop", "version": m.__version__, "title": "Shop"}
+
     async def test_a_server_can_be_written_in_several_files(self):
         part, app, heard = m.Server("part"), m.Server("whole"), []
         part.tool(lambda a: f"{a}+", name="add")
