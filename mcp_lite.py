@@ -3103,19 +3103,22 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
-    words = {each.strip("-"): each for each in there}  # --port is not like --root
+    words = {each.strip("-"): each for each in there}
     near = difflib.get_close_matches(name.strip("-"), words, 1, 0.66)
     every = f"available: {', '.join(there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
 
 
 class Findable:
-    """Says what it has to who looks for a name of another library."""
+    """Names what it has to who looks for something else."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            known = [each for each in dir(self) if each[0] != "_"]
+            known = dir(self)
+            if name in known:  # a property, which failed
+                return object.__getattribute__(self, name)
+            known = [each for each in known if each[0] != "_"]
             raise AttributeError(f"{type(self).__name__}: {no_such('attribute', name, known)}")
 
 
@@ -8815,7 +8818,7 @@ def identity_of(principal: Any) -> Identity:
     if principal is True:  # all would be one, and share sessions
         raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
-    if read("token") is not None:  # which tools and logs would show
+    if read("token") is not None:
         raise TypeError("a principal has the token: use a Principal, or a dict without it")
     seconds_left(principal)  # raises
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
@@ -11398,7 +11401,7 @@ class Guard(Authenticator):
         resource_url: str | None = None, scopes: Names = (), offered: Names = ()
     ):
         super().__init__(None, verify)
-        self.issuers = [str(issuer) for issuer in as_list(issuers)]  # a pydantic.AnyHttpUrl, too
+        self.issuers = [str(issuer) for issuer in as_list(issuers)]
         for issuer in self.issuers:
             server_metadata_urls(issuer)  # UnsafeURL
         if resource_url:

@@ -6744,6 +6744,14 @@ class TestServing:
             m.Client(m.Server()).initialize()
         assert not hasattr(m.Server(), "mount")
 
+        class Ours(m.Server):
+            @property
+            def table(self):
+                return self.database.table
+
+        with pytest.raises(AttributeError, match="Ours: no attribute 'database'; "):
+            Ours().table()
+
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
         app.add_tool(lambda kwargs, fn="sin": fn, name="plot")
