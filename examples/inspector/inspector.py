@@ -597,7 +597,7 @@ def guide():
     """Return what the file says of each method: what for, who, since when, rules, section."""
     source = pathlib.Path(m.__file__).read_text("utf-8")
     marks = [(hit.start(), f"{hit[1]}. {hit[2]}")
-             for hit in re.finditer(r"^#{24}\n# (\d+)\. (.+)", source, re.M)]  # fmt: skip
+             for hit in re.finditer(r"^####\n# (\d+)\. (.+)", source, re.M)]  # fmt: skip
     tables = next((at for at, name in marks if name.startswith("5.")), 0)
     cited = re.findall(
         r"# spec(?: (\d{4}-\d\d-\d\d))?: ([\w./-]*\w)(#[\w-]+)?(?: -- (.*))?", source
@@ -620,7 +620,8 @@ def guide():
         rules = [[f"{revision or m.NEWEST}/{where}{anchor}", quote]
                  for revision, where, anchor, quote in cited if where in pages]  # fmt: skip
         out[name] = {
-            "about": getattr(row, "about", ""), "kind": row.kind, "sender": row.sender,
+            "about": getattr(row, "about", ""), "sender": row.sender,
+            "kind": "notification" if name.startswith("notifications/") else "request",
             "capability": row.capability, "revisions": list(row.revisions), "page": page,
             "section": section, "rules": rules[:6],
         }  # fmt: skip
