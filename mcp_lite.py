@@ -4902,7 +4902,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport here: write run(), for stdio, or '
-                         'run("http", port=8000), if Part VI was not cut off')
+                         'run("http", port=8000), of Part VI')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
