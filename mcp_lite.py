@@ -198,7 +198,7 @@ if TYPE_CHECKING:
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__: list[str] = []
 
