@@ -3124,10 +3124,11 @@ class Findable:
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
     """Raise TypeError for an option that these functions do not have."""
-    there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
-             if p.default is not p.empty}
-    for name in {*given}.difference(there):
-        raise TypeError(f"{use}: {no_such('option', name, there)}")
+    there = [p.name for make in makers for p in inspect.signature(make).parameters.values()
+             if p.default is not p.empty]
+    for name in given:
+        if name not in there:
+            raise TypeError(f"{use}: {no_such('option', name, there)}")
 
 
 def check_function(use: str, fn: Any, *names: str) -> None:

@@ -6620,6 +6620,7 @@ class TestServing:
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
         (lambda app: m.Server("demo", port=8000), r"""^Server\(\) \(HTTP options go to run\("http", port=8000\)\): no option 'port'; available: name, .*, state_key$"""),
+        (lambda app: m.Server("demo", zoo=1, bar=2, host=3, alpha=4), "no option 'zoo'"),
         (lambda app: m.Server("demo", verison="1"), r"no option 'verison'; did you mean version\?"),
         (lambda app: m.Server(capabilities={"x": True}), "capabilities={'x': True}: each capability must be a dict"),
         (lambda app: m.Server(capabilities={"x": {"rate": float("inf")}}), "JSON has no NaN, no Infinity"),
