@@ -2907,7 +2907,7 @@ class Shapes:
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):
                 del shape["additionalProperties"]
-            # OpenAI's strict mode refuses oneOf. (A property of that name is no list.)
+            # OpenAI's strict mode refuses oneOf. (A property of that name is an object.)
             if classes and isinstance(words.get("oneOf"), list):
                 shape["anyOf"] = shape.pop("oneOf")
             name = str(words.get("$ref"))[8:]
@@ -3110,7 +3110,7 @@ def no_such(what: str, name: str, there: Collection[str]) -> str:
 
 
 class Findable:
-    """Names what it has to who looks for something else."""
+    """Its AttributeError lists what there is."""
 
     if not TYPE_CHECKING:
 
@@ -4029,7 +4029,7 @@ class Context(ServerExchange):
     owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
     headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
 
-    def __class_getitem__(cls, types: Any) -> type:  # of other libraries, Context has parameters
+    def __class_getitem__(cls, types: Any) -> type:  # as for the official SDK
         return cls
 
     @cached_property
@@ -4453,7 +4453,7 @@ class Entry:
 
 
 def failed_result(text: str) -> Msg:
-    """Return the result of a tool that failed, for the model to read."""
+    """Return the result of a tool that failed."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
@@ -4722,7 +4722,7 @@ class Conversation(Peer):
                     raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
                 if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
                     raise
-                answer = failed_result(str(exc))  # raised by a middleware
+                answer = failed_result(str(exc) or "ToolError")  # raised by a middleware
         finally:
             if ctx.unfinished and ctx.job is None:
                 await ctx.finish()
@@ -4903,7 +4903,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport here: write run(), for stdio, or '
-                         'run("http", port=8000), of Part VI')
+                         'run("http", port=8000), from Part VI')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -6155,8 +6155,8 @@ class Answers:
         check_question(method, params)
         if self.ask:
             given = await maybe_await(self.ask(method, params))
-            with blaming("ask= returned is no answer"):
-                answer = check_answer(method, {**given})  # TypeError for what is no dict
+            with blaming("ask= returned is not valid"):
+                answer = check_answer(method, {**given})  # TypeError for others
         elif method == "roots/list":
             roots = await self._call("roots")
             one = isinstance(roots, (str, os.PathLike, dict))
@@ -8819,7 +8819,7 @@ def identity_of(principal: Any) -> Identity:
     if principal is True:  # all would be one, and share sessions
         raise TypeError("a principal is True: verify= and token= need a value that says who it is")
     read = partial(member_of, principal)
-    if read("token") is not None:
+    if read("token") or read("access_token"):
         raise TypeError("a principal has the token: use a Principal, or a dict without it")
     seconds_left(principal)  # raises
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
@@ -8927,12 +8927,12 @@ async def serve_page(
     work = fn if is_async(fn) else partial(threads.run, fn)
     page = await maybe_await(await work(request))
     status, kind, body = page if isinstance(page, tuple) else (200, None, page)
-    default = "text/plain; charset=utf-8"
+    own = {} if isinstance(kind, dict) else {"content-type": "text/plain; charset=utf-8"}
     if not isinstance(body, (str, bytes)):
-        default, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
+        own, body = {"content-type": JSON_TYPE}, _to_json(to_json(body))  # of any length
     body = body.encode("utf-8", "replace") if isinstance(body, str) else body
-    headers = sendable_headers(
-        kind if isinstance(kind, dict) else {"content-type": kind or default})
+    given = {"content-type": kind} if isinstance(kind, str) else kind or {}
+    headers = sendable_headers({**own, **given})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
 ####
@@ -10155,7 +10155,7 @@ def oauth_url(value: JSON, what: str) -> URL:
     """Return the URL that a document or the user names as `what`; UnsafeURL."""
     # spec: basic/authorization/security-considerations#communication-security
     try:
-        url = parse_url(value if isinstance(value, str) else "")
+        url = parse_url(str(value))
         if not is_safe(url):
             raise ValueError("it must begin with https://")
     except ValueError as exc:
@@ -11409,7 +11409,7 @@ class Guard(Authenticator):
             oauth_url(resource_url, "resource_url")
         self.scopes = scope_list(scopes)
         self.offered = [*self.scopes, *scope_list(offered)]
-        self.url = resource_url or ""
+        self.url = str(resource_url or "")
         #: by the hash of a token: until when it need not be verified again, and whose it is
         self.cache: dict[bytes, tuple[float, Identity]] = {}
 
@@ -12255,7 +12255,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
         person.say(f"error: {shown!s}")
     else:
         write_answer(shown, args.o)
-    for name in person.answers if person.asked else ():  # a mistyped one was no answer
+    for name in person.answers if person.asked else ():  # a mistyped one is not used
         pick("question", name, person.asked)
     return int(failed)
 

@@ -6685,6 +6685,7 @@ class TestServing:
         (lambda app: app.run("sse"), r"'sse' is not a transport here: write run\(\), for stdio, or run\(\"http\", port=8000\)"),
         (lambda app: m.Server(icons="x.png"), "Server: icons: expected array, got string"),
         (lambda app: app.add_tool(6, name="six"), "tool 'six': 6 is not a function"),
+        (lambda app: app.asgi_with(token={"a": {"subject": "x", "access_token": "a"}}), "use a Principal, or a dict without it"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "expires_at": "2020"}}), "expires_at of a principal is a time.time"),
         (lambda app: app.route("/x", ["GET"])(print), r"route\('/x', \['GET'\]\): a path begins"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "token": "a"}}), "use a Principal, or a dict without it"),
@@ -8329,11 +8330,12 @@ class TestHooks:
         app = m.Server()
         app.add_tool(lambda: "erased", name="erase")
         app.add_prompt(lambda: "erase all", name="all")
+        reason = ("only for admins",)
 
         @app.middleware
         async def refuse(ctx, call_next):
             if ctx.method in ("tools/call", "prompts/get"):
-                raise m.ToolError("only for admins")
+                raise m.ToolError(*reason or ("",))
             return await call_next(ctx)
 
         async with m.Client(app, revision=era) as c:
@@ -8341,6 +8343,9 @@ class TestHooks:
                 await c.call("erase")
             with pytest.raises(m.RemoteError, match="only for admins"):
                 await c.get_prompt("all")
+            reason = ()
+            with pytest.raises(m.ToolError, match="^ToolError$"):
+                await c.call("erase")
 
     @pytest.mark.parametrize("era, code", [("2025-11-25", -32002), ("2026-07-28", -32602)])
     async def test_the_error_of_a_middleware_has_the_code_of_the_revision(self, era, code):
@@ -9657,9 +9662,9 @@ A function given as ask= answers every question in a result of a modern server.
 A legacy server gets an error for what a function given as ask= returns in place of an answer.
 [legacy >= 2025-06-18]
     <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
-    --> 1 error -32603 "what ask= returned is no answer: action: is required"
+    --> 1 error -32603 "what ask= returned is not valid: action: is required"
     <-- 2 sampling/createMessage {"messages": [], "maxTokens": 5}
-    --> 2 error -32603 "what ask= returned is no answer: content: is required"
+    --> 2 error -32603 "what ask= returned is not valid: content: is required"
 
 A modern server gets no such answer: the call fails.
 [modern]
@@ -9667,7 +9672,7 @@ A modern server gets no such answer: the call fails.
     --> ?1 tools/call {...}
     <-- ?1 {"resultType": "input_required", "inputRequests": {
           "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
-    ToolError: what ask= returned is no answer: action: is required
+    ToolError: what ask= returned is not valid: action: is required
 """, ask=lambda method, params: {})
 
     @pytest.mark.parametrize("value, form, said", FORM_ANSWERS, ids=repr)
@@ -12181,7 +12186,7 @@ class TestWhoMayComeIn:
     async def test_pages_beside_the_endpoint(self):
         app = m.Server()
         bodies = {"/text": "hé", "/bytes": b"\0", "/json": {"a": [1]}, "/all": (404, "text/x", "y"),
-                  "/missing": (404, "application/json", {"a": 1}), "/headers": (302, {"location": "/x"}, b""), "/none": (204, "text/plain", "")}  # fmt: skip
+                  "/missing": (404, "application/json", {"a": 1}), "/headers": (302, {"location": "/x"}, b""), "/fresh": (200, {"cache-control": "no-store"}, {"a": 1}), "/none": (204, "text/plain", "")}  # fmt: skip
         for path, value in bodies.items():
             app.route("GET", path, public=path != "/text")(lambda request, value=value: value)
         with pytest.raises(ValueError, match="already|has a page"):
@@ -12191,7 +12196,7 @@ class TestWhoMayComeIn:
             assert found.pop("/text")[0] == 401
             assert [(status, headers.get("content-type"), body) for status, headers, body in found.values()] == [
                 (200, "text/plain; charset=utf-8", b"\0"), (200, "application/json", {"a": [1]}),
-                (404, "text/x", b"y"), (404, "application/json", {"a": 1}), (302, None, b""), (204, "text/plain", b"")]  # fmt: skip
+                (404, "text/x", b"y"), (404, "application/json", {"a": 1}), (302, None, b""), (200, "application/json", {"a": 1}), (204, "text/plain", b"")]  # fmt: skip
             assert (await ask(server.url, target="/text", authorization="Bearer t"))[2] == "hé".encode()
             async with await Wire.open(server.url) as wire:  # a probe calls by an address, without a token
                 wire.send(b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n")
@@ -13340,6 +13345,25 @@ class TestClientOverHTTP:
             await client.call("say")
             assert (await heard.get())[:2] == ("error", "hello")
             await client.close()
+
+    async def test_a_url_may_be_an_object_of_another_library(self):
+        class Url:  # as pydantic.AnyUrl
+            def __init__(self, text):
+                self.text = text
+
+            def __str__(self):
+                return self.text
+
+        app = m.Server()
+        app.add_resource("note://a", "hello")
+        guard = m.Guard(verify={"t": {"subject": "ann"}}.get, issuers=[Url("https://as.example")],
+                        resource_url=Url("https://mcp.example/mcp"))  # fmt: skip
+        async with app.http(port=0, auth=guard) as server:
+            page = (await ask(server.url.replace("/mcp", RESOURCE_PAGE)))[2]
+            assert page["authorization_servers"] == ["https://as.example"] and page["resource"] == "https://mcp.example/mcp"
+            for era in ("2025-11-25", "2026-07-28"):
+                async with m.Client(server.url, token="t", revision=era) as c:
+                    assert await c.read(Url("note://a")) == "hello"
 
     async def test_each_of_many_subscriptions_hears_once_of_a_restart(self):
         app, heard, changed = m.Server(), [], []
