@@ -533,14 +533,6 @@ def notification(method: str, params: Msg | None = None) -> Msg:
     return msg if params is None else {**msg, "params": params}
 
 
-def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
-    return {"jsonrpc": "2.0", "id": req_id, **notification(method, params)}
-
-
-def result(req_id: ReqId, value: Msg) -> Msg:
-    return {"jsonrpc": "2.0", "id": req_id, "result": value}
-
-
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
     """Return the response to a request that failed; without an id if that is not readable."""
     return {"jsonrpc": "2.0", **({} if req_id is None else {"id": req_id}), "error": problem}
@@ -1632,7 +1624,8 @@ class Requester:
         pending = self.pending[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
-                await send(request(req_id, method, {**params, "_meta": meta}))
+                await send({"jsonrpc": "2.0", "id": req_id, "method": method,
+                            "params": {**params, "_meta": meta}})
                 answer = await pending.answer
             if pending.reports:
                 await asyncio.wait(pending.reports, timeout=patience)
@@ -1903,7 +1896,8 @@ class Peer(Requester):
                 slot = get_running_loop().create_future()
                 self.queue[slot] = None
                 await slot
-            return result(exchange.req_id, await self.serve(exchange))
+            answer = await self.serve(exchange)
+            return {"jsonrpc": "2.0", "id": exchange.req_id, "result": answer}
         except GeneratorExit:  # the loop has ended, and Python ends what it has left
             raise
         except BaseException as exc:  # a handler ends neither the process nor another request
