@@ -759,45 +759,45 @@ VERSION_HEADERS, HEADERLESS = V25_06, V25_03
 #: content, wrong arguments as results for the model, and SSE streams that can be polled.
 RICH = V25_11
 
-# Method, sender, revisions (a key of _ERAS), capability or "-", parameters ("?": may be absent),
+# Sender, revisions (a key of _ERAS), method, capability or "-", parameters ("?": may be absent),
 # and words about its result: see Method.
 # A legacy server sends roots/list, sampling/createMessage and elicitation/create as requests; a
 # modern one puts them as questions into the result of a call.
 _METHODS = """
-initialize client legacy -  protocolVersion:string capabilities:object clientInfo:object
-notifications/initialized             client legacy -
-ping                                  both   legacy -
-server/discover                       client modern -  cacheable
-notifications/cancelled               both   all    -
-notifications/progress                both   all    -
-tools/list                            client all    tools  cursor?:string cacheable tools[name]
-tools/call                            client all    tools  name:string arguments?:object may_ask
-notifications/tools/list_changed      server all    tools.listChanged
-resources/list            client all resources  cursor?:string cacheable resources[uri]
-resources/templates/list  client all resources  cursor?:string cacheable \
-                                                resourceTemplates[uriTemplate]
-resources/read                        client all    resources  uri:string may_ask cacheable
-notifications/resources/list_changed  server all    resources.listChanged
-resources/subscribe                   client legacy resources.subscribe  uri:string
-resources/unsubscribe                 client legacy resources.subscribe  uri:string
-notifications/resources/updated       server all    resources.subscribe
-prompts/list                          client all    prompts  cursor?:string cacheable prompts[name]
-prompts/get                           client all    prompts  name:string arguments?:object may_ask
-notifications/prompts/list_changed    server all    prompts.listChanged
-completion/complete client all completions  ref:object argument:object context?:object
-logging/setLevel                      client legacy logging  level:string
-notifications/message                 server all    logging
-subscriptions/listen                  client modern -  notifications:object
-notifications/subscriptions/acknowledged server modern -
-roots/list                            server all    roots
-notifications/roots/list_changed      client legacy roots
-sampling/createMessage                server all    sampling  messages:array maxTokens:integer
-elicitation/create                    server forms  elicitation  message:string
-notifications/elicitation/complete    server pages  elicitation
-tasks/get                             client modern -  taskId:string
-tasks/update                          client modern -  taskId:string inputResponses:object
-tasks/cancel                          client modern -  taskId:string
-notifications/tasks                   server modern extensions
+client legacy initialize  -  protocolVersion:string capabilities:object clientInfo:object
+client legacy notifications/initialized  -
+both   legacy ping  -
+client modern server/discover  -  cacheable
+both   all    notifications/cancelled  -
+both   all    notifications/progress  -
+client all    tools/list  tools  cursor?:string cacheable tools[name]
+client all    tools/call  tools  name:string arguments?:object may_ask
+server all    notifications/tools/list_changed  tools.listChanged
+client all    resources/list  resources  cursor?:string cacheable resources[uri]
+client all    resources/templates/list  resources  cursor?:string \
+       cacheable resourceTemplates[uriTemplate]
+client all    resources/read  resources  uri:string may_ask cacheable
+server all    notifications/resources/list_changed  resources.listChanged
+client legacy resources/subscribe  resources.subscribe  uri:string
+client legacy resources/unsubscribe  resources.subscribe  uri:string
+server all    notifications/resources/updated  resources.subscribe
+client all    prompts/list  prompts  cursor?:string cacheable prompts[name]
+client all    prompts/get  prompts  name:string arguments?:object may_ask
+server all    notifications/prompts/list_changed  prompts.listChanged
+client all    completion/complete  completions  ref:object argument:object context?:object
+client legacy logging/setLevel  logging  level:string
+server all    notifications/message  logging
+client modern subscriptions/listen  -  notifications:object
+server modern notifications/subscriptions/acknowledged  -
+server all    roots/list  roots
+client legacy notifications/roots/list_changed  roots
+server all    sampling/createMessage  sampling  messages:array maxTokens:integer
+server forms  elicitation/create  elicitation  message:string
+server pages  notifications/elicitation/complete  elicitation
+client modern tasks/get  -  taskId:string
+client modern tasks/update  -  taskId:string inputResponses:object
+client modern tasks/cancel  -  taskId:string
+server modern notifications/tasks  extensions
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
@@ -807,7 +807,7 @@ class Method:
     """A row of _METHODS."""
 
     def __init__(self, line: str):
-        self.name, self.sender, era, capability, *words = line.split()
+        self.sender, era, self.name, capability, *words = line.split()
         self.revisions: tuple[str, ...] = _ERAS[era]
         #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
@@ -830,7 +830,7 @@ class Method:
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
 #: The row of a method that is not of the protocol.
-CUSTOM = Method("custom both all -")
+CUSTOM = Method("both all custom -")
 
 #: The types of content that came after the first revision, and with which one.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
@@ -1070,7 +1070,7 @@ def admit(
 
 #: What the `_meta` of a modern request has, checked like the parameters of a method.
 METADATA = Method(
-    f"_meta client modern - {PROTOCOL_VERSION}:string {CLIENT_CAPABILITIES}:object "
+    f"client modern _meta - {PROTOCOL_VERSION}:string {CLIENT_CAPABILITIES}:object "
     f"{CLIENT_INFO}?:object"
 )
 
@@ -5559,7 +5559,7 @@ def get_resource(ctx: Context) -> Awaitable[Any]:
     return resource.call(ctx, found, uri)
 
 
-ARGUMENT = Method("argument client all - name:string value:string")
+ARGUMENT = Method("client all argument - name:string value:string")
 
 
 @handles("completion/complete")
