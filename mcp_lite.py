@@ -10158,11 +10158,12 @@ def oauth_url(value: JSON, what: str) -> URL:
 
 
 def resource_metadata_urls(server: URL) -> list[str]:
-    """Return where a server's metadata is, if its challenge does not say. RFC 9728 §3.1"""
+    """Return where a server's metadata may be, if its challenge does not say. RFC 9728 §3.1"""
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements
-    path, root = server.target.rstrip("/"), server.origin + RESOURCE_METADATA
-    return [root + path, root] if path else [root]
+    path = re.sub(r"^/(?=\?|$)", "", server.target)  # the slash of an empty path goes
+    places = (path.rstrip("/"), path, "")
+    return [*dict.fromkeys(server.origin + RESOURCE_METADATA + place for place in places)]
 
 
 def covers(resource: URL, server: URL) -> bool:
@@ -11389,7 +11390,6 @@ class Guard(Authenticator):
     """
 
     below = ""  # where our metadata is behind a prefix
-    prefixed = False  # whether a proxy takes one away; of a mount, each request tells
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
@@ -11408,8 +11408,7 @@ class Guard(Authenticator):
         self.cache: dict[bytes, tuple[float, Identity]] = {}
 
     async def identify(self, request: HTTPRequest) -> Identity:
-        # Behind a prefix the well-known place may be another program's. The one below us is ours.
-        if self.prefixed or request.root:
+        if request.root:  # where another application mounts us
             self.metadata = self.below
         return await super().identify(request)
 
@@ -11431,10 +11430,10 @@ class Guard(Authenticator):
             return {}
         if self.url:
             url = parse_url(self.url)
-            own = url.target.rstrip("/")
-            self.prefixed = own != path  # a proxy takes the prefix away
-            self.metadata = resource_metadata_urls(url)[0]
-            self.below = str(url).rstrip("/") + RESOURCE_METADATA
+            own = url.target.partition("?")[0].rstrip("/")
+            self.below = url.origin + own + RESOURCE_METADATA
+            # Behind a prefix, which a proxy takes away, the usual place may be another program's.
+            self.metadata = self.below if own != path else resource_metadata_urls(url)[0]
             places += [path + RESOURCE_METADATA, RESOURCE_METADATA + own]
         return dict.fromkeys(places, self.page)
 

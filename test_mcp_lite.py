@@ -14190,6 +14190,20 @@ class TestLoggingIn:
         assert world.seen[1 : world.seen.index("POST /register")] == [f"GET {page}" for page in resources + servers]
         assert world.asked[0]["resource"] == world.resource["resource"], "as published"
 
+    @pytest.mark.parametrize("target, places", [
+        ("/", [""]), ("/mcp/", ["/mcp", "/mcp/", ""]), ("/mcp?a=b", ["/mcp?a=b", ""]),
+        ("/mcp/?a=b", ["/mcp/?a=b", ""]), ("/?a=b", ["?a=b", ""]),
+    ])  # fmt: skip
+    async def test_a_slash_and_a_query_of_the_url_are_in_the_place_of_its_metadata(self, target, places, world):
+        """RFC 9728 §3.1; some servers ignore a slash at the end of a path."""
+        world.challenge = "Bearer"
+        world.pages = {"/": world.mcp, "/mcp/": world.mcp, RESOURCE_PAGE: (404, ""), SERVER_PAGE: (503, "")}
+        with pytest.raises(m.AuthError, match="503"):
+            async with m.Client(world.root + target, auth=world.oauth()):
+                pass
+        asked = [request.path + "?" * bool(request.query) + request.query for request in world.requests]
+        assert [place for place in asked if RESOURCE_PAGE[:-4] in place] == [RESOURCE_PAGE[:-4] + each for each in places]
+
     @pytest.mark.parametrize("page", [RESOURCE_PAGE, SERVER_PAGE])
     async def test_an_outage_leads_to_no_other_place(self, page, world):
         world.challenge, world.pages[page] = "Bearer", (500, "")
@@ -15325,6 +15339,7 @@ class TestGuard:
         ("/mcp", "https://a.example/api/mcp", "https://a.example/api/mcp/.well-known/oauth-protected-resource"),
         ("/", "https://a.example/mcp/", "https://a.example/mcp/.well-known/oauth-protected-resource"),
         ("/", "https://a.example", "https://a.example/.well-known/oauth-protected-resource"),
+        ("/mcp", "https://a.example/mcp?a=b", "https://a.example/.well-known/oauth-protected-resource/mcp?a=b"),
     ])  # fmt: skip
     async def test_behind_a_prefix_the_metadata_page_is_below_the_endpoint(self, path, url, named):
         """A proxy takes the prefix away; what stands outside of it is perhaps another program's."""
