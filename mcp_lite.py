@@ -11333,11 +11333,13 @@ def jwt_verifier(
 ) -> Callable[[str], Awaitable[Principal | None]]:
     """Return a function for Guard(verify=): it verifies the JWTs of an issuer for `audience`.
 
-    The keys come from `keys` (JWKs, or a whole JWK Set), `jwks_uri`, or the issuer's metadata.
-    RFC 9068 §4, RFC 8725
+    The keys come from `keys` (JWKs, one, or a JWK Set), `jwks_uri`, or the issuer's metadata.
     """
     meant, algorithms = as_list(audience), as_list(algorithms)
-    keys = keys["keys"] if isinstance(keys, dict) else keys
+    if isinstance(keys, dict):
+        keys = [keys] if "kty" in keys else keys.get("keys", "")
+    if isinstance(keys, (str, bytes)):
+        raise TypeError("keys= takes a JWK, a list of JWKs or a JWK Set, as dicts, not as text")
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is required: without it, tokens for other servers are valid")
