@@ -9793,6 +9793,7 @@ class HTTPTransport(Transport):
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
             raise ValueError("token= and auth= are two ways to log in: pass one of them")
+        self.anonymous = token is None and auth is None and not headers
         self.auth = Authorizer(self.http, token) if auth is None else self.authorizer_of(auth)
         if self.auth is None:
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
@@ -9880,7 +9881,7 @@ class HTTPTransport(Transport):
         """Read the response to a message, until no request is `pending`."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
-            raise await problem_of(response, self.session)
+            raise await problem_of(response, self.session, self.anonymous)
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
@@ -9946,7 +9947,7 @@ class HTTPTransport(Transport):
         with closing(response):
             if status == 200:  # it may have no end
                 raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
-            problem = await problem_of(response, self.session)
+            problem = await problem_of(response, self.session, self.anonymous)
         problem.code = status  # not that of JSON-RPC
         raise problem
 
@@ -10039,7 +10040,7 @@ class HTTPTransport(Transport):
         await self.http.close()
 
 
-async def problem_of(response: HTTPResponse, session: Fields) -> MCPError:
+async def problem_of(response: HTTPResponse, session: Fields, anonymous: bool) -> MCPError:
     """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
     head, code, body, reported = response.head, response.head.status, b"", Msg()
     with suppress(MCPError):
@@ -10060,7 +10061,10 @@ async def problem_of(response: HTTPResponse, session: Fields) -> MCPError:
         if msg.get("id") is None or wait:  # a gateway may have sent it
             why += f" (HTTP {status}, from {response.url})"
         return RemoteError(reported["code"], why, reported.get("data"))
-    problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
+    text = f"{response.url} answered {status}" + (f": {why}" if why else "")
+    if code == 401 and anonymous:
+        text += '; pass token= (or --token), headers= or auth="oauth"'
+    problem = error_class(text)
     problem.code = code
     return problem
 

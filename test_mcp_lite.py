@@ -14621,6 +14621,17 @@ class TestWhoWeAre:
         assert claims["ath"] == url64(hashlib.sha256(bearer[2].encode()).digest())
         assert len(world.asked) == 1
 
+    @pytest.mark.parametrize("revision", [None, "2025-11-25"])
+    @pytest.mark.parametrize("options, told", [
+        ({}, '; pass token= (or --token), headers= or auth="oauth"'), ({"token": "wrong"}, ""), ({"auth": "wrong"}, ""),
+        ({"headers": {"Authorization": "Bearer wrong"}}, ""),
+    ])  # fmt: skip
+    async def test_who_has_passed_nothing_is_told_what_to_pass(self, options, told, revision, world):
+        with pytest.raises(m.AuthError, match="answered 401") as caught:
+            async with m.Client(world.root + "/mcp", revision=revision, **options):
+                pass
+        assert str(caught.value).partition("who are you?")[2] == told
+
     async def test_a_token_from_elsewhere_is_a_text_or_what_a_function_gives_each_time(self, world):
         world.tokens.update(t1="", t2="")
         given = iter(["old", "t1", "t1", "t2", "t2", "t2", "t2"])
