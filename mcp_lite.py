@@ -10137,7 +10137,7 @@ def show(value: JSON) -> str:
     return json.dumps(value, default=str)[:200]
 
 
-def error_text(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
+def error_text(doc: Mapping[str, Any], secrets: Iterable[str | None] = ()) -> str:
     """Return the text of an OAuth error, without the secrets that it may repeat."""
     words = ", ".join(show(doc[name]) for name in ("error", "error_description") if doc.get(name))
     for secret in filter(None, secrets):
@@ -10924,7 +10924,8 @@ class Login(Authorizer):
         status, _, doc = await self.fetcher.post_form(url, headers, form)
         if 200 <= status < 300 and doc and doc.get("error") is None:
             return doc
-        words = error_text(doc, [form.get(name, "") for name in SECRET_FIELDS])
+        secrets = client.get("client_secret"), *map(form.get, SECRET_FIELDS)
+        words = error_text(doc, secrets)
         error = AuthError if status < 500 and status != 429 else ConnectionClosed
         raise error(f"{url} answered {status}: {words}")
 

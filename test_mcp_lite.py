@@ -14872,7 +14872,7 @@ class TestTokensInUse:
             async with world.client(auth) as client:
                 world.tokens.clear()
                 await client.request("tools/list")
-                world.pages["/token"] = 400, {"error": "invalid_grant"}
+                world.pages["/token"] = 400, {"error": "invalid_grant", "error_description": "not hush-secret"}
                 world.tokens.clear()
                 with pytest.raises(m.AuthError) as caught:
                     await client.request("tools/list")
