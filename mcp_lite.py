@@ -10334,14 +10334,14 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 # 44. Keys and tokens
 #
 # Problem. A token is only as good as its signature, and the standard library verifies none.
-# Rules.   1. A token is checked in one order: its form, the algorithm (from our list, fitting the
-#             key), the signature, the claims. RFC 8725 §3
-#          2. A token is not believed about itself: its keys, its addresses, and an algorithm that
-#             we did not choose are not used.
-#          3. Signatures are never made here. To verify one takes no secret, so Python's integers
-#             need not be constant-time.
-# Limits.  RS256, RS384, RS512 and ES256. For EdDSA, ES384, PS256, encryption and certificates pass
-#          a function of your own as `verify=`. The names are those of RFC 7515 and 7517 to 7519.
+# Rules.   1. Signatures of RS256, RS384, RS512 and ES256 are verified here, with public keys. None is
+#             made, and nothing is encrypted: no secret takes part, so Python's integers need not be
+#             constant-time. Hashes, HMAC and TLS are the standard library's.
+#          2. A token is checked in one order: its form, the algorithm (from our list, fitting the
+#             key), the signature, the claims. RFC 8725 §3. Keys that it brings or names are not used.
+# Limits.  The code passes the tests of Wycheproof; nobody has audited it. For another library, or
+#          EdDSA, ES384, PS256, encryption and certificates, pass a function of your own:
+#          Guard(verify=). The names are those of RFC 7515 and 7517 to 7519.
 
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
@@ -10409,7 +10409,7 @@ DIGEST_INFO = {
 
 
 def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) -> bool:
-    """RFC 8017 §8.2.2"""
+    """Return whether a signature, of PKCS #1 v1.5, is right. RFC 8017 §8.2.2"""
     size, number = (n.bit_length() + 7) // 8, int.from_bytes(signature, "big")
     # RFC 7518 §3.3: 2048 bits "or larger"; verifying with 8192 takes 3 ms
     fine = 2048 <= n.bit_length() <= 8192 and 3 <= e < 2**32

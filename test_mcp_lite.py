@@ -15059,6 +15059,82 @@ class TestTokens:
         for number, signature in enumerate([right, *wrong]):
             assert bool(run(judge_of()(f"{signed}.{url64(signature)}"))) is (number == 0), number
 
+    #: The hardest of Wycheproof's ecdsa_secp256r1_sha256_p1363_test.json: what is hard, whether the
+    #: signature is right, x and y of the key, the data, r and s of the signature; all in hex.
+    HARD = [
+        ("Edge case for Shamir multiplication", True, "2927b10512bae3eddcfe467828128bad2903269919f7086069c8c4df6c732838",
+         "c7787964eaac00e5921fb1498a60f4606766b3d9685001558d1a974e7341513e", "3639383139",
+         "64a1aab5000d0e804f3e2fc02bdee9be8ff312334e2ba16d11547c97711c898e", "6af015971cc30be6d1a206d4e013e0997772a2f91d73286ffd683b9bb2cf4f1b"),
+        ("special case hash", True, "2927b10512bae3eddcfe467828128bad2903269919f7086069c8c4df6c732838",
+         "c7787964eaac00e5921fb1498a60f4606766b3d9685001558d1a974e7341513e", "3131303230383333373736",
+         "2f7a5e9e5771d424f30f67fdab61e8ce4f8cd1214882adb65f7de94c31577052", "ac4e69808345809b44acb0b2bd889175fb75dd050c5a449ab9528f8f78daa10c"),
+        ("k*G has a large x-coordinate", True, "0ad99500288d466940031d72a9f5445a4d43784640855bf0a69874d2de5fe103",
+         "c5011e6ef2c42dcd50d5d3d29f99ae6eba2c80c9244f4c5422f0979ff0c3ba5e", "313233343030",
+         "000000000000000000000000000000004319055358e8617b0c46353d039cdaab", "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc63254e"),
+        ("r and s^-1 have a large Hamming weight", True, "80984f39a1ff38a86a68aa4201b6be5dfbfecf876219710b07badf6fdd4c6c56",
+         "11feb97390d9826e7a06dfb41871c940d74415ed3cac2089f1445019bb55ed95", "313233343030",
+         "7ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffd", "909135bdb6799286170f5ead2de4f6511453fe50914f3df2de54a36383df8dd4"),
+        ("point at infinity during verify", False, "b533d4695dd5b8c5e07757e55e6e516f7e2c88fa0239e23f60e8ec07dd70f287",
+         "1b134ee58cc583278456863f33c3a85d881f7d4a39850143e29d4eaf009afe47", "313233343030",
+         "7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8", "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70"),
+        ("u1 == n - 1", True, "d8adc00023a8edc02576e2b63e3e30621a471e2b2320620187bf067a1ac1ff32",
+         "33e2b50ec09807accb36131fff95ed12a09a86b4ea9690aa32861576ba2362e1", "313233343030",
+         "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70", "44a5ad0ad0636d9f12bc9e0a6bdd5e1cbcb012ea7bf091fcec15b0c43202d52e"),
+        ("u2 == 1", True, "3623ac973ced0a56fa6d882f03a7d5c7edca02cfc7b2401fab3690dbe75ab785",
+         "8db06908e64b28613da7257e737f39793da8e713ba0643b92e9bb3252be7f8fe", "313233343030",
+         "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70", "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70"),
+        ("point duplication during verification", True, "5b812fd521aafa69835a849cce6fbdeb6983b442d2444fe70e134c027fc46963",
+         "838a40f2a36092e9004e92d8d940cf5638550ce672ce8b8d4e15eba5499249e9", "313233343030",
+         "6f2347cab7dd76858fe0555ac3bc99048c4aacafdfb6bcbe05ea6c42c4934569", "bb726660235793aa9957a61e76e00c2c435109cf9a15dd624d53f4301047856b"),
+        ("duplication bug", False, "5b812fd521aafa69835a849cce6fbdeb6983b442d2444fe70e134c027fc46963",
+         "7c75bf0c5c9f6d17ffb16d2726bf30a9c7aaf31a8d317472b1ea145ab66db616", "313233343030",
+         "6f2347cab7dd76858fe0555ac3bc99048c4aacafdfb6bcbe05ea6c42c4934569", "bb726660235793aa9957a61e76e00c2c435109cf9a15dd624d53f4301047856b"),
+        ("point with x-coordinate 0", False, "6adda82b90261b0f319faa0d878665a6b6da497f09c903176222c34acfef72a6",
+         "47e6f50dcc40ad5d9b59f7602bb222fad71a41bf5e1f9df4959a364c62e488d9", "313233343030",
+         "0000000000000000000000000000000000000000000000000000000000000001", "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70"),
+        ("extreme value for k and edgecase s", True, "4fea55b32cb32aca0c12c4cd0abfb4e64b0f5a516e578c016591a93f5a0fbcc5",
+         "d7d3fd10b2be668c547b212f6bb14c88f0fecd38a8a4b2c785ed3be62ce4b280", "313233343030",
+         "7cf27b188d034f7e8a52380304b51ac3c08969e277f21b35a60b48fc47669978", "555555550000000055555555555555553ef7a8e48d07df81a693439654210c70"),
+        ("public key shares x-coordinate with generator", False, "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296",
+         "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5", "313233343030",
+         "bb5a52f42f9c9261ed4361f59422a1e30036e7c32b270c8807a419feca605023", "249249246db6db6ddb6db6db6db6db6dad4591868595a8ee6bf5f864ff7be0c2"),
+        ("public key shares x-coordinate with generator", False, "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296",
+         "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5", "313233343030",
+         "44a5ad0ad0636d9f12bc9e0a6bdd5e1cbcb012ea7bf091fcec15b0c43202d52e", "249249246db6db6ddb6db6db6db6db6dad4591868595a8ee6bf5f864ff7be0c2"),
+        ("x-coordinate of the public key is small", True, "00000003fa15f963949d5f03a6f5c7f86f9e0015eeb23aebbff1173937ba748e",
+         "1099872070e8e87c555fa13659cca5d7fadcfcb0023ea889548ca48af2ba7e71", "4d657373616765",
+         "b7c81457d4aeb6aa65957098569f0479710ad7f6595d5874c35a93d12a5dd4c7", "b7961a0b652878c2d568069a432ca18a1a9199f2ca574dad4b9e3a05c0a1cdb3"),
+        ("r = 5 + n, x = 5 is invalid", False, "264d796a0dab9b376d34eea6fe297dde1c7b73e53944bc96c8f1e8a6850bb6c9",
+         "cf5308020eed460c649ddae61d4ef8bb79958113f106befaf4f18876d12a5e64", "68656c6c6f2c20776f726c64",
+         "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632556", "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc63254e"),
+        ("r = 2^256 - n + 5, x = 5 is invalid", False, "d42ce21e730f3d2a84e949828574b4dceeb77d4f89556735f34fba03028ee3ed",
+         "32daf8bfd3f0a7a0821170840f4e032056722386b35d9bdd4f4f450696f4fb52", "68656c6c6f2c20776f726c64",
+         "00000000ffffffff00000000000000004319055258e8617b0c46353d039cdab4", "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc63254e"),
+    ]  # fmt: skip
+
+    @pytest.mark.parametrize("name, fine, x, y, data, r, s", HARD, ids=[row[0] for row in HARD])
+    def test_a_signature_that_is_hard_to_verify_is_judged_right(self, name, fine, x, y, data, r, s):
+        jwk = {"kty": "EC", "crv": "P-256", "x": url64(bytes.fromhex(x)), "y": url64(bytes.fromhex(y))}
+        assert m.signed_by([jwk], "ES256", bytes.fromhex(data), bytes.fromhex(r + s)) is fine
+
+    def test_every_signature_of_wycheproof_is_judged_right(self):
+        """Of ES256, RS256, RS384 and RS512, against a checkout of C2SP/wycheproof in WYCHEPROOF."""
+        if "WYCHEPROOF" not in os.environ:
+            pytest.skip("WYCHEPROOF does not name a checkout of Wycheproof: nothing checked")
+        folder, number = pathlib.Path(os.environ["WYCHEPROOF"]) / "testvectors_v1", 0
+        names = [f"rsa_signature_{size}_sha{bits}" for size in (2048, 3072, 4096, 8192) for bits in (256, 384, 512)]
+        for name in ("ecdsa_secp256r1_sha256_p1363", *names):
+            for group in json.loads((folder / f"{name}_test.json").read_text())["testGroups"]:
+                alg = "ES256" if name.startswith("ecdsa") else "RS" + name[-3:]
+                members = {"x": "wx", "y": "wy"} if alg == "ES256" else {"n": "modulus", "e": "publicExponent"}
+                jwk = {one: url64(int(group["publicKey"][two], 16)) for one, two in members.items()}
+                for test in group["tests"]:
+                    data, signature = bytes.fromhex(test["msg"]), bytes.fromhex(test["sig"])
+                    fine = test["result"] == "valid"  # "acceptable": without a NULL that RFC 8017 demands
+                    assert m.signed_by([jwk], alg, data, signature) is fine, (name, test["tcId"])
+                    number += 1
+        assert number > 3000
+
     @pytest.mark.parametrize("token", [
         "", "a", "a.b", "e30.e30", "e30.e30.", "e30.e30.e30.e30", "{good}=", "{good}.", " {good}", "{good}\n",
         "{good}A", "{twin}", "é.é.é", "{long}",
