@@ -10195,7 +10195,7 @@ def server_metadata_urls(issuer: str) -> list[str]:
     root, path = url.origin, url.target.rstrip("/")
     places = (root + SERVER_METADATA + path, root + OPENID_METADATA + path,
               root + path + OPENID_METADATA)
-    return [*dict.fromkeys(places)]  # without a path, two
+    return [*dict.fromkeys(places)]
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
@@ -10274,7 +10274,6 @@ def code_challenge(verifier: str) -> str:
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
-    """Return the URL for the browser."""
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
@@ -10334,11 +10333,11 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 # 44. Keys and tokens
 #
 # Problem. A token is only as good as its signature, and the standard library verifies none.
-# Rules.   1. Signatures of RS256, RS384, RS512 and ES256 are verified here, with public keys. None is
-#             made, and nothing is encrypted: no secret takes part, so Python's integers need not be
-#             constant-time. Hashes, HMAC and TLS are the standard library's.
+# Rules.   1. Signatures of RS256, RS384, RS512 and ES256 are verified here, with public keys. None
+#             is made, and nothing is encrypted: no secret takes part, so Python's integers need not
+#             be constant-time. Hashes, HMAC and TLS are the standard library's.
 #          2. A token is checked in one order: its form, the algorithm (from our list, fitting the
-#             key), the signature, the claims. RFC 8725 §3. Keys that it brings or names are not used.
+#             key), the signature, the claims. Keys that it brings or names are not used. RFC 8725
 # Limits.  The code passes the tests of Wycheproof; nobody has audited it. For another library, or
 #          EdDSA, ES384, PS256, encryption and certificates, pass a function of your own:
 #          Guard(verify=). The names are those of RFC 7515 and 7517 to 7519.
@@ -10482,7 +10481,8 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a number of seconds")
         ahead = value - now
-        if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
+        wrong = ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS
+        if wrong:
             raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
 
 ####
@@ -10517,8 +10517,8 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # Unknown until note_address(), and behind a proxy. What a saved login names was judged when
-        # it was made.
+        # Unknown behind a proxy. Before note_address(), only what a saved login names is fetched:
+        # that was judged when the login was made.
         self.public = False
 
     def note_address(self, address: str) -> None:
@@ -10533,20 +10533,17 @@ class Fetcher:
 
     def check(self, url: URL) -> None:
         """Raise MCPError for a URL to which the server must not refer us or the browser."""
-        # spec: basic/authorization/security-considerations#communication-security
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} refers us to {url}: it must begin with https://")
         with suppress(ValueError):  # a name is judged when we connect
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
-    async def fetch(
-        self, method: str, url: URL, headers: Fields, data: bytes = b""
-    ) -> tuple[int, Fields, Msg]:
-        """Return the status, the headers, and the document or {}."""
+    async def fetch(self, url: URL, headers: Fields, data: bytes = b"") -> tuple[int, Fields, Msg]:
+        """GET a document, or POST data; return the status, the headers, and the document or {}."""
         self.check(url)
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # A code or a secret is not sent elsewhere.
-        redirects = 3 if method == "GET" else 0
+        method, redirects = ("POST", 0) if data else ("GET", 3)
         late = ConnectionClosed(f"{url} took longer than {HEAD_SECONDS:g} seconds")
         try:
             async with Deadline(HEAD_SECONDS, late):
@@ -10563,9 +10560,8 @@ class Fetcher:
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> tuple[int, Fields, Msg]:
         from urllib.parse import urlencode
 
-        return await self.fetch("POST", url, {
-            "content-type": "application/x-www-form-urlencoded", **headers
-        }, urlencode(form).encode())
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return await self.fetch(url, {**kind, **headers}, urlencode(form).encode())
 
     async def server_of(self, issuer: str) -> Msg:
         """Return the metadata of an authorization server, checked; {} if it has none."""
@@ -10592,7 +10588,7 @@ class Fetcher:
         for text in urls:
             url = oauth_url(text, what)
             # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
-            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST})
+            status, _, doc = await self.fetch(url, {VERSION_HEADER: NEWEST})
             if status == 200 and doc:
                 return str(url), doc
             if status != 200 and not 400 <= status < 500:
@@ -10626,7 +10622,7 @@ class TokenStore:
     subclass it for a keychain or a database."""
 
     def __init__(self) -> None:
-        self.kept: dict[Key, Msg] = {}
+        self.kept: dict[Key, Msg | None] = {}
         self.locked: set[Key] = set()
 
     async def load(self, key: Key) -> Msg | None:
@@ -10635,10 +10631,7 @@ class TokenStore:
 
     async def save(self, key: Key, value: Msg | None) -> None:
         """Save a value, safely once this returns; None deletes it."""
-        if value is None:
-            self.kept.pop(key, None)
-        else:
-            self.kept[key] = value
+        self.kept[key] = value
 
     def try_lock(self, key: Key) -> Action | None:
         """Return a function that releases the lock; None if it is held elsewhere."""
@@ -10665,7 +10658,6 @@ class FileStore(TokenStore):
     MCP_LITE_TOKENS names, else in one of this user's.
 
     If it cannot be written, logins last as long as the process, and a warning says so.
-    spec: basic/authorization/security-considerations#token-theft
     """
 
     def __init__(self, path: StrPath | None = None):
@@ -10680,7 +10672,9 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
-        path, kept = self.file(key), await super().load(key)  # one that save() could not write
+        if kept := await super().load(key):  # save() could not write it
+            return kept
+        path = self.file(key)
         try:
             with open(path, "rb") as file:
                 doc: Any = decode(file.read())
@@ -10689,12 +10683,12 @@ class FileStore(TokenStore):
                     raise PermissionError("another user wrote it")
             if doc["key"] != list(key):
                 raise ValueError("it belongs to another server")
-            return kept or dict(doc["value"])
+            return dict(doc["value"])
         except FileNotFoundError:
-            pass
+            return None
         except (OSError, MCPError, ValueError, LookupError, TypeError) as exc:
             logger.warning("the login in %s cannot be read: %s", path, exc)
-        return kept
+            return None
 
     async def save(self, key: Key, value: Msg | None) -> None:
         path = self.file(key)
@@ -10890,10 +10884,8 @@ class Login(Authorizer):
         async with self.store.lock(self.place):
             former = self.tokens.get("access_token")
             login = self.kept = await self.load()
-            if not login:
-                return ""
-            old = login["tokens"]
-            if old["access_token"] != former:  # another process was faster
+            old = self.tokens
+            if old.get("access_token", former) != former:  # another process was faster
                 return "repeat"
             if "refresh_token" not in old:
                 return ""
@@ -10991,7 +10983,7 @@ class Login(Authorizer):
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
 PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
-DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
+DONE_PAGE = b"""<!doctype html><title>mcp_lite</title>
 <p>You can close this page and return to the program."""
 ODD_PAGE = b"The program does not wait for this login: its state is missing or different."
 
@@ -11198,7 +11190,7 @@ class OAuth:
                             f"there, and pass OAuth(client_id=, issuer={issuer!r}, redirect_uri=)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.client_name, uri, scope)
-        status, _, doc = await login.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
+        status, _, doc = await login.fetcher.fetch(url, JSON_HEADERS, encode(asked))
         if not 200 <= status < 300:
             raise AuthError(f"{url} did not register this client: {status}, {error_text(doc)}; if "
                             f"{login.url} accepts a fixed token, pass it: token= or --token")
@@ -11301,7 +11293,7 @@ class KeySet:
 
     keys: list[JSON] | None = None
     tried = -NEVER
-    work: Any = None  # the task that fetches them, or did last
+    work: Task  # which fetches them, or did last
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any):
         self.issuer, self.uri = issuer, uri
@@ -11449,15 +11441,12 @@ class Guard(Authenticator):
         # On this machine clients may say 127.0.0.1 or localhost, and compare.
         here = f"{request.scheme}://{request.headers.get('host')}{request.root}{self.path}"
         headers = {
-            "content-type": JSON_TYPE, "cache-control": "max-age=3600",
+            "cache-control": "max-age=3600",
             "access-control-allow-origin": "*", "access-control-allow-headers": "*"
         }
-        doc = without_none(
+        return 200, headers, without_none(
             resource=self.url or here, authorization_servers=self.issuers,
-            scopes_supported=self.offered or None,
-            bearer_methods_supported=["header"]
-        )
-        return 200, headers, json.dumps(doc)
+            scopes_supported=self.offered or None, bearer_methods_supported=["header"])
 
 # ======
 # Part VIII. The command line
