@@ -12071,8 +12071,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 #             the protocol or the server; 130 after Ctrl-C.
 #          3. Any other verb is a program: mcp_VERB.py, with `main(argv)`, beside this file or in
 #             examples/programs.
-# Limits.  An option that a verb does not use is accepted, and has no effect. On Windows, a reader
-#          that ends before our output is an error.
+# Limits.  On Windows, a reader that ends before our output is an error.
 
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
@@ -12105,6 +12104,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     for name, value, what in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
 }
 REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
+#: The options of the verbs without a client; those with one take all but --http.
+WITHOUT_CLIENT = {"serve": ("--http", "--token", "--trace"), "logout": ("--ca", "--trace")}
 #: What the text of a value must match, by the value's name. Any other must not be empty.
 VALUES = {
     "": "", "[=full]": "(full)?", "SECONDS": r"\d+\.?\d*|\.\d+", "[HOST:]PORT": r"(.*:)?\d+",
@@ -12120,6 +12121,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """
     verb, *rest = words
     pick("verb", verb, VERBS)
+    known = WITHOUT_CLIENT.get(verb, [option for option in OPTIONS if option != "--http"])
     args = types.SimpleNamespace(verb=verb, words=[], target="")
     options: Msg = {option: [] if option in REPEATED else None for option in OPTIONS}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
@@ -12131,7 +12133,9 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
         elif not re.match("--?[a-z]", word):
             args.words.append(word)
         else:
-            form, _ = pick("option", option, OPTIONS)
+            if option not in known:
+                raise UsageError(f"{verb} has {no_such('option', option, known)}")
+            form, _ = OPTIONS[option]
             pattern = VALUES.get(form, ".+")
             if rest and not equals and not re.fullmatch(pattern, ""):
                 value = rest.pop(0)

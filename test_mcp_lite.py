@@ -15982,10 +15982,16 @@ What does not exist is told with the nearest that does.
     ! error: no verb 'tols'; did you mean tools?
     [2]
     $ tools --jsn shop.py
-    ! error: no option '--jsn'; did you mean --json?
+    ! error: tools has no option '--jsn'; did you mean --json?
     [2]
     $ serve --port 8000 shop.py
-    ! error: no option '--port'; available: --json, ..., --http
+    ! error: serve has no option '--port'; available: --http, --token, --trace
+    [2]
+    $ serve --env KEY=x shop.py
+    ! error: serve has no option '--env'; available: --http, --token, --trace
+    [2]
+    $ tools --http 0 shop.py
+    ! error: tools has no option '--http'; available: --json, ...
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
     ! error: token= must be a str of visible ASCII, without blanks or "Bearer"
