@@ -3093,18 +3093,21 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     return fn, bound
 
 
-def no_such(what: str, name: str, there: Collection[str]) -> str:
+def no_such(
+    what: str, name: str, there: Collection[str], listed: Collection[str] | None = None
+) -> str:
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
-    words = {each.strip("-"): each for each in there}
-    near = difflib.get_close_matches(name.strip("-"), words, 1, 0.66)
-    every = f"available: {', '.join(there)[:1000] or 'none'}"
+    words, word = {each.strip("-"): each for each in there}, name.strip("-")
+    near = difflib.get_close_matches(word, words, 1, 0.8)  # "tags" is not meant for "task"
+    near += [each for each in words if sorted(each) == sorted(word)]  # but "prot" is for "port"
+    every = f"available: {', '.join(listed or there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
 
 
 class Findable:
-    """Its AttributeError lists what there is."""
+    """Its AttributeError lists what its class has: most attributes of instances are internal."""
 
     if not TYPE_CHECKING:
 
@@ -3113,7 +3116,9 @@ class Findable:
             if name in known:  # a property, which failed
                 return object.__getattribute__(self, name)
             known = [each for each in known if each[0] != "_"]
-            raise AttributeError(f"{type(self).__name__}: {no_such('attribute', name, known)}")
+            listed = [each for each in known if hasattr(type(self), each)]
+            why = no_such("attribute", name, known, listed)
+            raise AttributeError(f"{type(self).__name__}: {why}")
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:

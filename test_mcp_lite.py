@@ -6740,19 +6740,36 @@ class TestServing:
                 await c.call("tool")
 
     def test_a_name_of_another_library_is_refused_with_the_names_that_are_here(self):
-        with pytest.raises(AttributeError, match="Server: no attribute 'mount'; available: .*include"):
-            m.Server().mount()
-        with pytest.raises(AttributeError, match="Client: no attribute 'initialize'; available: .*connect"):
-            m.Client(m.Server()).initialize()
-        assert not hasattr(m.Server(), "mount")
+        app, client = m.Server(), m.Client(m.Server())
+        for it, name, told, untold in (
+            (app, "mount", "available: .*include", "jobs|hints|listeners|state_key"),
+            (client, "initialize", "available: .*connect", "peer|pinned|listeners|outputs"),
+            (client, "serverInfo", r"did you mean server_info\?$", "available"),
+            (app, "add_tools", r"did you mean add_tool\?$", "available"),
+            (app, "agsi", r"did you mean asgi\?$", "available"),
+            (app, "call_tool", "available: ", "did you mean"),  # not add_tool
+            (app, "http_app", "available: ", "did you mean"),
+        ):
+            with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
+                getattr(it, name)
+            assert not re.search(untold, str(info.value))
+        assert not hasattr(app, "mount")
+        with pytest.raises(TypeError, match="Tool: no option 'tags'; available: .*task"):
+            app.tool(name="a", tags={"admin"})(print)
 
         class Ours(m.Server):
+            def __init__(self):
+                super().__init__()
+                self.database = None
+
             @property
             def table(self):
-                return self.database.table
+                return self.data.table
 
-        with pytest.raises(AttributeError, match="Ours: no attribute 'database'; "):
+        with pytest.raises(AttributeError, match="Ours: no attribute 'data'; "):
             Ours().table()
+        with pytest.raises(AttributeError, match="did you mean database"):
+            Ours().databse()
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
@@ -15973,7 +15990,7 @@ What does not exist is told with the nearest that does.
     ! error: no tool 'ad'; did you mean add?
     [2]
     $ call add aa=1 shop.py
-    ! error: no argument 'aa'; did you mean a?
+    ! error: no argument 'aa'; available: a, b
     [2]
     $ prompt offre shop.py
     ! error: no prompt 'offre'; did you mean offer?
@@ -16177,7 +16194,7 @@ A question can be answered in advance; what a form does not need takes its defau
     $ call order --answer count=3 --answer sise=l --yes shop.py
     {"count": 3, "gift": true, "size": "s"}
     ! The server asks: Your order?
-    ! error: no question 'sise'; did you mean size?
+    ! error: no question 'sise'; available: count, ...
     [2]
     $ call leave --yes shop.py
     accept
