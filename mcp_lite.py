@@ -3170,8 +3170,7 @@ class Signature:
             own = self._own_shape(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
             name = getattr(inner, "__qualname__", repr(fn))
-            remedy = "; or pass input_schema=" if schema is None else ""
-            raise TypeError(f"{name}(): {exc}{remedy}") from None
+            raise TypeError(f"{name}(): {exc}") from None
         of_class = fn.__doc__ if inner.__name__ == "__call__" else ""
         self.description, described = read_docstring(inner.__doc__ or of_class or "")
         for name, words in described.items():
@@ -3197,7 +3196,9 @@ class Signature:
             if name == "self":
                 raise TypeError("register the method of an object: app.add_tool(K().method)")
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
-                raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
+                is_star = p.kind is p.VAR_POSITIONAL
+                remedy = f"a list in place of *{name}" if is_star else f"no `/` after {name!r}"
+                raise TypeError(f"JSON names every argument: write {remedy}")
             if p.kind is p.VAR_KEYWORD:
                 others.append(hint)
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):

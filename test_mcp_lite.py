@@ -3788,10 +3788,11 @@ SIGNATURES = table(r"""
 
 # A function that JSON cannot fill, and words of the error.
 UNFILLABLE = table(r"""
-    def f(x: "Nowhere"): ... | f() x Nowhere module level input_schema=
-    def f(x: "int +"): ... | f() x input_schema=
-    def f(x: threading.Thread): ... | f() x dataclass input_schema=
-    def f(*x): ... | f() x list input_schema=
+    def f(x: "Nowhere"): ... | f() x Nowhere module level
+    def f(x: "int +"): ... | f() x
+    def f(x: threading.Thread): ... | f() x dataclass
+    def f(*x): ... | f(): every argument: list in place of *x
+    def f(x, /): ... | f(): every argument no `/` after 'x'
     def f(x: int = dataclasses.field(default=3)): ... | f() x Annotated[]
     def f() -> "Nowhere": ... | f() Nowhere
     def f() -> threading.Thread: ... | f(): return value output_schema= structured=False
