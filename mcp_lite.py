@@ -3475,6 +3475,8 @@ class Message(Msg):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
     def __init__(self, content: Any, role: str = "user"):
+        if role not in ("user", "assistant"):
+            raise SchemaError("role", f'must be "user" or "assistant", not {role!r:.40}')
         super().__init__(role=role, content=blocks_of(content))
 
 
@@ -3517,9 +3519,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
     for item in as_list(value):
         if not (isinstance(item, dict) and "role" in item):
             item = {"role": "user", "content": item}
-        if item["role"] not in ("user", "assistant"):
-            raise SchemaError("role", f'must be "user" or "assistant", not {item["role"]!r:.40}')
-        blocks = blocks_of(item["content"])
+        blocks = Message(item["content"], item["role"])["content"]
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
     return messages
