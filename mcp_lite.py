@@ -2518,6 +2518,7 @@ class Compiler(Checking):
         from urllib.parse import unquote
 
         ref = node.pop(word)
+        self.spend(len(ref))
         uri, _, fragment = ref.partition("#")
         scope = self._absolute(uri, node.scope)
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"

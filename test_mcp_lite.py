@@ -6673,6 +6673,7 @@ class TestServing:
         (lambda app: m.Image(b"", meta="a"), "Image: meta: expected object, got string"),
         (lambda app: m.compile_schema({"pattern": r"\p{L}"}), r'bad escape .* in the pattern "'),
         (lambda app: m.Message("user", "hi"), """^role: must be "user" or "assistant", not 'hi'$"""),
+        (lambda app: m.compile_schema({"$ref": "#" + "/ab" * 5_000_000}), "it takes too long"),
         (lambda app: app.tool(lambda: 1), "name="),
         (lambda app: app.resource(lambda: 1), "URI"),
         (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; only in the function: none"),
