@@ -2129,7 +2129,7 @@ class Node(Schema):
     """
 
     # A tenth faster to check.
-    __slots__ = ("cost", "expected", "is_flat", "limits", "plain", "read", "scope", "types")
+    __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")
 
     def __init__(self, schema: Schema, scope: str = "", read: Function | None = None):
         super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
@@ -2137,7 +2137,6 @@ class Node(Schema):
         types = as_list(schema.get("type", []))
         #: the admitted types; all, if it is empty
         self.types = {*types, "integer"} if "number" in types else {*types}
-        self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
         self.is_flat = self.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
@@ -2179,11 +2178,6 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a part as an error of the whole."""
-    return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
-
-
 def attempt(read: Function, value: Any) -> Any:
     """Return read(value); whatever it raises becomes a SchemaError."""
     try:
@@ -2191,13 +2185,13 @@ def attempt(read: Function, value: Any) -> Any:
     except SchemaError:
         raise
     except Exception as exc:
-        fault = SchemaError("", f"is not usable: {exc!s:.1000}")  # it may repeat the value
+        path, message = "", f"is not usable: {exc!s:.1000}"  # it may repeat the value
         with suppress(Exception):
-            first = cast(Any, exc).errors()[0]  # pydantic's, with the path
-            fault = SchemaError("", first["msg"])
+            first = cast(Any, exc).errors()[0]  # pydantic's
+            message = first["msg"]
             for step in reversed(first["loc"]):
-                fault = _fault_under(step, fault)
-        raise fault from None
+                path = join_path(step, path)
+        raise SchemaError(path, message) from None
 
 
 def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
@@ -2261,7 +2255,7 @@ class Checking:
         work = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + work)
         if node.types and kind not in node.types:
-            raise _mismatch(node.expected, kind)
+            raise _mismatch(" or ".join(as_list(node["type"])), kind)
         made = value
         here: Evaluated = set()  # what this schema has evaluated
         self.scopes.append(node.scope)
@@ -2348,7 +2342,8 @@ class Checking:
                 if required is not None and item in (None, "") and key not in required:
                     made.pop(key, None)  # twice, if a pattern fits its name, too
                 else:
-                    found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
+                    found += [SchemaError(join_path(key, fault.path), fault.message, fault.expected)
+                              for fault in (exc, *exc.others)]
                 continue
             if read is not item:
                 if made is value:
@@ -2613,25 +2608,28 @@ class Header(Row):
     name: str
 
 
+# Classes whose values JSON has, or writes as texts.
+
+PLAIN = (str, bool, int, float, type(None))
+DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
+
+
 def _read_iso(cls: Any, text: str) -> Any:
     # Python < 3.11: "Z" is unknown, and a fraction must have 3 or 6 digits
     text = re.sub(r"\.([0-9]+)", lambda digits: f".{digits[1]:0<6.6}", text)
     try:
         return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
     except ValueError as exc:
-        like = cls.max.isoformat()
-        raise ValueError(f"{exc!s:.100}; a {cls.__name__} looks like {like}") from exc
+        raise ValueError(
+            f"{exc!s:.100}; a {cls.__name__} looks like {cls.max.isoformat()}") from exc
 
 
 def _read_text(cls: Any, value: Any) -> Any:
     return cls(str(value))
 
 
-DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
-#: The classes that are JSON as they are.
-PLAIN = (str, bool, int, float, type(None))
-#: Classes whose JSON is a text, by name, so that nothing is imported for them: their schema, and
-#: a function from class and JSON to the value.
+#: Classes that are texts, by name, so that nothing is imported for them: the schema, and a
+#: function that makes a value from class and text.
 TEXTS: dict[str, tuple[Schema, Function]] = {
     "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
@@ -2644,22 +2642,286 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
     "decimal.Decimal": ({"anyOf": [
         {"type": "number"}, {"type": "string", "pattern": DECIMAL}]}, _read_text)
 }
-#: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords; {}: of what.
+
+
+def _is_class(hint: Any) -> bool:
+    # Python < 3.11: list[int] is an instance of type
+    return isinstance(hint, type) and get_origin(hint) is None
+
+
+def _text_shape(cls: Any) -> Shape | None:
+    if not _is_class(cls):
+        return None
+    is_path = issubclass(cls, os.PathLike) and not inspect.isabstract(cls)
+    row = TEXTS.get("pathlib.PurePath" if is_path else f"{cls.__module__}.{cls.__qualname__}")
+    return Shape(row[0], partial(row[1], cls)) if row else None
+
+
+def refuse_foreign(cls: Any) -> None:
+    """Raise TypeError for a class of an SDK: its Context and its content mean nothing here."""
+    homes = {base.__module__.partition(".")[0] for base in getattr(cls, "__mro__", ())}
+    if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
+        raise TypeError(f"{cls!r} belongs to another library: import Context, Image and the like "
+                        "from mcp_lite, and use dicts for what is sent as it is")
+
+
+# From a type to its shape.
+
+
+def converter(annotation: Any) -> Callable[[JSON], Any]:
+    """Return a function that reads JSON as a type; it raises SchemaError for what does not fit.
+
+    Unlike a tool, it does not read JSON in a text. A type without a schema is a TypeError.
+
+    >>> converter(bytes)("aGk=")
+    b'hi'
+    """
+    return Validator(shape_of(annotation)).read
+
+
+def shape_of(annotation: Any, mode: str = "validation") -> Shape:
+    """Return the shape of a type, or raise TypeError; `mode` is one of pydantic's."""
+    shapes = Shapes(mode)
+    return shapes.complete(shapes.of(annotation))
+
+
+class Shapes:
+    """Makes the shapes of one schema, which share its `$defs`.
+
+    date            {"type": "string", "format": "date"}, read by date.fromisoformat()
+    Optional[int]   {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    a class Spot    {"type": "object", "properties": {...}}, read by Spot(**members)
+    """
+
+    def __init__(self, mode: str = "validation"):
+        self.mode = mode  # models of pydantic write other fields than they read
+        self.defs: Schema = {}
+        self.known: dict[Any, Shape] = {}  # by class
+        self.repeated: set[Any] = set()  # of these, what was used again
+
+    def complete(self, root: Shape) -> Shape:
+        """Return a schema with its `$defs`, and without a reference at its root."""
+        while "$ref" in root:
+            root = _merged(self.defs[root.pop("$ref")[8:]], root)  # after "#/$defs/"
+        if self.defs:
+            root["$defs"] = self.defs
+        return root
+
+    def of(self, annotation: Any) -> Shape:
+        hint, notes = _unwrap(annotation)
+        return _with_notes(self._without_notes(hint), notes, hint)
+
+    def _without_notes(self, hint: Any) -> Shape:
+        hint = type(None) if hint is None else hint
+        refuse_foreign(hint)
+        if hint in (Any, EMPTY, object):
+            return Shape({})
+        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+            return Shape({"type": KINDS[hint]}, int if hint is int else None)
+        if known := _text_shape(hint) or self._self_described(hint):
+            return known
+        origin, args = get_origin(hint) or hint, get_args(hint)
+        if origin in (Union, getattr(types, "UnionType", Union)):
+            return Shape({"anyOf": [self.of(arg) for arg in args]})
+        if origin is typing.Literal or hasattr(hint, "__members__"):  # an Enum
+            return _choice(args or [*hint.__members__.values()])
+        if type(hint).__name__ == "TypeAliasType":
+            return self._named(hint, hint.__name__, lambda: self.of(hint.__value__))
+        if _is_record(hint):
+            return self._named(hint, hint.__name__, lambda: self._record(hint))
+        if isinstance(origin, type):
+            if origin in (tuple, set, frozenset) or issubclass(list, origin):  # or a Sequence
+                return self._array(origin, args)
+            if issubclass(dict, origin):  # or a Mapping
+                key, value = args or (str, Any)
+                if _unwrap(key)[0] not in (str, Any):
+                    raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
+                values = self.of(value)
+                return Shape(without_none(type="object", additionalProperties=values or None))
+        # Python < 3.11: the string in list["Node"] stays a string
+        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
+                        "into a model; quote an annotation as a whole")
+
+    def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
+        shapes = [self.of(arg) for arg in args if arg is not ...] or [Shape({})]
+        words: Schema = {"type": "array", "items": shapes[0]}  # VS Code and Gemini want `items`
+        if origin is tuple and args and args[-1] is not ...:
+            words.update(minItems=len(args), maxItems=len(args))
+            if args.count(args[0]) < len(args):
+                words.update(prefixItems=shapes, items={})
+        if origin in (set, frozenset):
+            words["uniqueItems"] = True
+        return Shape(words, None if issubclass(list, origin) else origin)
+
+    def _record(self, cls: Any) -> Shape:
+        shape = self.object_shape(_members_of(cls), "member ")
+        shape.read = lambda given: cls(**given)
+        shape.is_closed = not issubclass(cls, dict)
+        return shape
+
+    def object_shape(self, members: list[Member], what: str) -> Shape:
+        properties = {}
+        for name, hint, default in members:
+            if default is None and hint is not Any and self.mode == "serialization":
+                hint = Optional[hint]  # `x: int = None` is sent as null
+            try:
+                properties[name] = shape = self.of(hint)
+                refuse_foreign(type(default))
+                if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
+                    raise TypeError("its default is a field, not a value: move the field into "
+                                    "Annotated[], and write the value, if any, after =")
+            except (TypeError, SchemaError) as exc:
+                raise TypeError(f"{what}{name!r}: {exc}") from None
+            # A default that JSON cannot say is left out, and so is None where the annotation does
+            # not admit it: `x: int = None`.
+            with suppress(TypeError, ValueError, RecursionError):
+                value = to_json(default)
+                _to_json(value)
+                if value is not None or "null" in (_types_in(shape) or {"null"}):
+                    shape["default"] = value
+        return Shape(without_none(
+            type="object", properties=properties,
+            required=[name for name, _, default in members if default is EMPTY] or None
+        ))
+
+    def _self_described(self, cls: Any) -> Shape | None:
+        """Return the shape of a class of pydantic or msgspec."""
+        if hasattr(cls, "model_json_schema"):
+            schema = cls.model_json_schema(mode=self.mode)
+            read = partial(cls.model_validate, strict=False)  # which takes no text for a date
+        elif hasattr(cls, "__struct_fields__"):
+            structs = sys.modules["msgspec"]
+            schema, read = structs.json.schema(cls), partial(structs.convert, type=cls)
+        else:
+            return None
+        shape = self.adopt(schema, schema.pop("$defs", {}))
+        shape.read = read
+        return shape
+
+    def adopt(self, schema: Schema, classes: Schema) -> Shape:
+        """Return the schema of somebody else with its `classes`, once its `$defs`, as ours."""
+
+        def ours(words: Schema) -> Shape:  # is called for each object, the innermost first
+            shape = Shape(words)
+            if isinstance(words.get("additionalProperties"), bool):  # see Shape.is_closed
+                del shape["additionalProperties"]
+            # OpenAI's strict mode refuses oneOf. (A property of that name is an object.)
+            if classes and isinstance(words.get("oneOf"), list):
+                shape["anyOf"] = shape.pop("oneOf")
+            name = str(words.get("$ref"))[8:]
+            if name not in classes:
+                return shape
+            del shape["$ref"]
+            key = name, _to_json(classes[name])
+            return _merged(
+                self._named(key, name, lambda: self.adopt(classes[name], classes)), shape)
+
+        return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
+
+    def _named(self, key: Any, name: str, make: Action) -> Shape:
+        """Return the shape of a class; a reference if it is large, or contains itself."""
+        if key in self.known:
+            self.repeated.add(key)
+            return self.known[key]
+        while name in self.defs:
+            name += "_"
+        self.defs[name] = Shape({})  # so that no other class takes the name
+        self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
+        self.defs[name] = shape = make()  # which repeats the key if it contains itself
+        if len(_to_json(shape)) <= MAX_INLINE_CHARS and key not in self.repeated:
+            self.known[key] = self.defs.pop(name)
+        return self.known[key]
+
+
+def _choice(choices: Sequence[Any]) -> Shape:
+    by_text = {canonical(to_json(choice)): choice for choice in choices}
+    values = [*map(to_json, by_text.values())]  # without aliases
+    kinds = {*map(kind_of, values)}
+    schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
+    return Shape(schema, lambda value: by_text[canonical(value)])
+
+
+def _is_record(hint: Any) -> bool:
+    # of a dataclass, a NamedTuple, a TypedDict
+    marks = "__dataclass_fields__", "_field_defaults", "__required_keys__"
+    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+
+
+def _members_of(cls: Any) -> list[Member]:
+    """Return the members of a record."""
+    try:
+        hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
+    except Exception as exc:
+        raise TypeError(f"the annotations of {cls.__name__}: {exc}: {REMEDY}") from None
+    if not issubclass(cls, dict):
+        return [(p.name, hints.get(p.name, Any), p.default)
+                for p in inspect.signature(cls).parameters.values()]
+    members = []
+    for name, hint in hints.items():
+        # Where annotations were strings, __required_keys__ knows nothing of NotRequired.
+        text = str(hint)
+        needed = re.search(r"\bRequired\[", text) or name in cls.__required_keys__
+        members.append((name, hint, EMPTY if needed and "NotRequired[" not in text else ...))
+    return members
+
+
+REMEDY = ("define its names at module level, not under TYPE_CHECKING; before Python 3.10, write "
+          "Union[A, B] for A | B")
+
+
+def _resolve(hints: Msg, names: Msg) -> Msg:
+    """Return annotations with their strings evaluated, or raise TypeError."""
+    found = {}
+    for name, hint in hints.items():
+        if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
+            choices = re.sub(r"[|](?![^[]*])", ",", hint)
+            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
+        holder = types.SimpleNamespace(__annotations__={name: hint})
+        try:
+            found.update(get_type_hints(holder, names, include_extras=True))
+        except Exception as exc:
+            raise TypeError(f"the annotation of {name!r}: {exc}: {REMEDY}") from None
+    return found
+
+
+def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
+    """Strip Annotated, NotRequired, NewType and the like; return the rest, and the notes."""
+    notes: list[Any] = []
+    while True:
+        if hasattr(hint, "__metadata__"):
+            hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
+        # typing and typing_extensions each have these: names are compared
+        elif getattr(get_origin(hint), "_name", "") in ("Required", "NotRequired", "ReadOnly"):
+            hint = get_args(hint)[0]
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        else:
+            return hint, notes
+
+
+def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
+    hint, _ = _unwrap(hint)
+    if _is_class(hint):
+        return issubclass(hint, classes)
+    return any(_mentions(arg, classes) for arg in get_args(hint))
+
+
+# What the notes in Annotated[] add to a shape.
+
+#: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and the keywords that they mean;
+#: {} stands for Items, Properties or Length.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "examples": "examples", "deprecated": "deprecated",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}"
 }
-
-
 #: Keywords that check nothing.
 REMARKS = (r"title|description|default|examples?|deprecated|(read|write)Only|format|\$comment|"
            r"content\w+|discriminator|enumNames|x-.*")
-#: What a note may ask for and a schema cannot say; a default belongs after the `=`.
+#: What a note may ask for and a schema cannot say.
 NOT_CARRIED = ("alias validation_alias strip_whitespace to_lower to_upper strict "
                "default_factory").split()
-NO_DEFAULT = ("Ellipsis", "PydanticUndefined")  # as repr() shows them
 
 
 def _keywords_of(note: Any, types: set[str]) -> Schema:
@@ -2686,7 +2948,8 @@ def _keywords_of(note: Any, types: set[str]) -> Schema:
         if (value := getattr(note, name, None)) is not None:
             keywords.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
-    if not keywords or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
+    default = repr(getattr(note, "default", ...))
+    if not keywords or lost or default not in ("Ellipsis", "PydanticUndefined"):
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: write a default after =, "
                         'a bound as {"minimum": 1}, and all else in a model')
     return keywords
@@ -2700,8 +2963,16 @@ def _types_in(schema: Schema) -> set[str]:
     return set().union(*parts) if all(parts) else set()
 
 
+def _merged(under: Shape, over: Shape) -> Shape:
+    """Return a shape with the keywords of two; `under` reads first."""
+    first, second = under.read, over.read
+    both = first and second and (lambda value: second(first(value)))
+    merged = Shape({**under, **over}, both or first or second)
+    merged.is_closed = under.is_closed
+    return merged
+
+
 def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
-    """Return the shape of a type with what the notes in its Annotated[] add."""
     types, noted = _types_in(shape), Shape({})
     for note in filter(None, notes):
         noted.update(_keywords_of(note, types))
@@ -2716,283 +2987,24 @@ def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
             raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
         if kind == "number" and "number" in types:  # the bound may be a Decimal
             noted[word] = bound if type(bound) is int else float(bound)
-
-    def compare(value: Any) -> Any:  # no schema says that the text "-5" is too small
-        for word, bound in bounds.items():
-            _, holds, must = MEASURES[word]
-            if type(value) not in PLAIN and not holds(value, bound):
-                raise SchemaError("", f"must {must.format(bound)}")
-        return value
-
-    noted.read = compare if bounds else None
+    noted.read = partial(_within, bounds) if bounds else None
     return _merged(shape, noted)
 
 
-def _check_ours(hint: Any) -> None:
-    """Raise TypeError for a class of an SDK: its Context and its content mean nothing here."""
-    homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
-    if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
-        raise TypeError(f"{hint!r} belongs to another library: import Context, Image and the like "
-                        "from mcp_lite, and use dicts for what is sent as it is")
+def _within(bounds: Msg, value: Any) -> Any:
+    """Return a value, or raise SchemaError: no schema says that the text "-5" is too small."""
+    for word, bound in bounds.items():
+        _, holds, must = MEASURES[word]
+        if type(value) not in PLAIN and not holds(value, bound):
+            raise SchemaError("", f"must {must.format(bound)}")
+    return value
 
 
-def _is_class(hint: Any) -> bool:
-    # Python < 3.11: list[int] is an instance of type
-    return isinstance(hint, type) and get_origin(hint) is None
-
-
-def _is_record(hint: Any) -> bool:
-    # of a dataclass, a NamedTuple, a TypedDict
-    return _is_class(hint) and any(hasattr(hint, mark) for mark in (
-        "__dataclass_fields__", "_field_defaults", "__required_keys__"))
-
-
-def _text_shape(cls: Any) -> Shape | None:
-    if not _is_class(cls):
-        return None
-    is_path = issubclass(cls, os.PathLike) and not inspect.isabstract(cls)
-    row = TEXTS.get("pathlib.PurePath" if is_path else f"{cls.__module__}.{cls.__qualname__}")
-    return Shape(row[0], partial(row[1], cls)) if row else None
-
-
-def _merged(under: Shape, over: Shape) -> Shape:
-    """Return a shape with the keywords of two; `under` reads first."""
-    first, second = under.read, over.read
-    both = first and second and (lambda value: second(first(value)))
-    merged = Shape({**under, **over}, both or first or second)
-    merged.is_closed = under.is_closed
-    return merged
-
-
-def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
-    """Strip Annotated, NotRequired, NewType and the like; return the rest, and the notes."""
-    notes: list[Any] = []
-    while True:
-        if hasattr(hint, "__metadata__"):
-            hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
-        # typing and typing_extensions each have these: names are compared
-        elif getattr(get_origin(hint), "_name", "") in ("Required", "NotRequired", "ReadOnly"):
-            hint = get_args(hint)[0]
-        elif hasattr(hint, "__supertype__"):
-            hint = hint.__supertype__
-        else:
-            return hint, notes
-
-
-def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
-    hint, _ = _unwrap(hint)
-    if _is_class(hint):
-        return issubclass(hint, classes)
-    return any(_mentions(arg, classes) for arg in get_args(hint))
-
-
-REMEDY = ("define its names at module level, not under TYPE_CHECKING; before Python 3.10, write "
-          "Union[A, B] for A | B")
-
-
-def _resolve(hints: Msg, names: Msg) -> Msg:
-    """Return annotations with their strings evaluated, or raise TypeError."""
-    found = {}
-    for name, hint in hints.items():
-        if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
-            choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
-        holder = types.SimpleNamespace(__annotations__={name: hint})
-        try:
-            found.update(get_type_hints(holder, names, include_extras=True))
-        except Exception as exc:
-            raise TypeError(f"the annotation of {name!r}: {exc}: {REMEDY}") from None
-    return found
-
-
-def converter(annotation: Any) -> Callable[[JSON], Any]:
-    """Return a function that reads JSON as a type; it raises SchemaError for what does not fit.
-
-    Unlike a tool, it does not read JSON in a text. A type without a schema is a TypeError.
-
-    >>> converter(bytes)("aGk=")
-    b'hi'
-    """
-    return Validator(shape_of(annotation)).read
-
-
-def shape_of(annotation: Any, mode: str = "validation") -> Shape:
-    """Return the shape of a type, or raise TypeError; `mode` is one of pydantic's."""
-    shapes = Shapes(mode)
-    return shapes.complete(shapes.of(annotation))
-
-
-def _choice(choices: Sequence[Any]) -> Shape:
-    by_text = {canonical(to_json(choice)): choice for choice in choices}
-    values = [*map(to_json, by_text.values())]  # without aliases
-    kinds = {*map(kind_of, values)}
-    schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
-    return Shape(schema, lambda value: by_text[canonical(value)])
-
-
-class Shapes:
-    """Makes the shapes of one schema: each class stands in it, or is a reference to `$defs`."""
-
-    def __init__(self, mode: str = "validation"):
-        self.mode = mode  # models of pydantic write other fields than they read
-        self.known: dict[Any, Shape] = {}  # by class
-        self.repeated: set[Any] = set()  # of these, what was used again
-        self.defs: Schema = {}
-
-    def complete(self, root: Shape) -> Shape:
-        """Return a schema with its `$defs`, and without a reference at its root."""
-        while "$ref" in root:
-            root = _merged(self.defs[root.pop("$ref")[8:]], root)  # after "#/$defs/"
-        if self.defs:
-            root["$defs"] = self.defs
-        return root
-
-    def of(self, annotation: Any) -> Shape:
-        hint, notes = _unwrap(annotation)
-        return _with_notes(self._without_notes(hint), notes, hint)
-
-    def _without_notes(self, hint: Any) -> Shape:
-        hint = type(None) if hint is None else hint
-        origin = get_origin(hint) or hint
-        args = get_args(hint)
-        _check_ours(hint)
-        if hint in (Any, EMPTY, object):
-            return Shape({})
-        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-            return Shape({"type": KINDS[hint]}, int if hint is int else None)
-        if known := _text_shape(hint) or self._self_described(hint):
-            return known
-        if origin is typing.Literal or hasattr(hint, "__members__"):
-            return _choice(args or [*hint.__members__.values()])
-        if origin in (Union, getattr(types, "UnionType", Union)):
-            return Shape({"anyOf": [self.of(arg) for arg in args]})
-        if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
-            return self._class_shape(hint, hint.__name__, lambda: self._record_or_alias(hint))
-        if isinstance(origin, type):
-            if origin in (tuple, set, frozenset) or issubclass(list, origin):
-                return self._array(origin, args)
-            if issubclass(dict, origin):
-                key, value = args or (str, Any)
-                if _unwrap(key)[0] not in (str, Any):
-                    raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-                values = self.of(value)
-                return Shape(without_none(type="object", additionalProperties=values or None))
-        # Python < 3.11: the string in list["Node"] stays a string
-        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
-                        "into a model; quote an annotation as a whole")
-
-    def _self_described(self, cls: Any) -> Shape | None:
-        """Return the shape of a class of pydantic or msgspec."""
-        if hasattr(cls, "model_json_schema"):
-            schema = cls.model_json_schema(mode=self.mode)
-            read = partial(cls.model_validate, strict=False)  # which takes no text for a date
-        elif hasattr(cls, "__struct_fields__"):
-            structs = sys.modules["msgspec"]
-            schema, read = structs.json.schema(cls), partial(structs.convert, type=cls)
-        else:
-            return None
-        shape = self.adopt(schema, schema.pop("$defs", {}))
-        shape.read = read
-        return shape
-
-    def adopt(self, schema: Schema, classes: Schema) -> Shape:
-        """Return the schema of somebody else with its classes as ours, and open."""
-
-        def ours(words: Schema) -> Shape:
-            shape = Shape(words)
-            if isinstance(words.get("additionalProperties"), bool):
-                del shape["additionalProperties"]
-            # OpenAI's strict mode refuses oneOf. (A property of that name is an object.)
-            if classes and isinstance(words.get("oneOf"), list):
-                shape["anyOf"] = shape.pop("oneOf")
-            name = str(words.get("$ref"))[8:]
-            if name not in classes:
-                return shape
-            del shape["$ref"]
-            key = name, _to_json(classes[name])
-            return _merged(
-                self._class_shape(key, name, lambda: self.adopt(classes[name], classes)), shape)
-
-        return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
-
-    def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
-        shapes = [self.of(arg) for arg in args if arg is not ...] or [Shape({})]
-        words: Schema = {"type": "array", "items": shapes[0]}  # VS Code and Gemini want `items`
-        if origin is tuple and args and args[-1] is not ...:
-            words.update(minItems=len(args), maxItems=len(args))
-            if args.count(args[0]) < len(args):
-                words.update(prefixItems=shapes, items={})
-        if origin in (set, frozenset):
-            words["uniqueItems"] = True
-        return Shape(words, None if issubclass(list, origin) else origin)
-
-    def _record_or_alias(self, hint: Any) -> Shape:
-        if not _is_record(hint):
-            return self.of(hint.__value__)
-        shape = self.object_shape(_members_of(hint), "member ")
-        shape.read = lambda given: hint(**given)
-        shape.is_closed = not issubclass(hint, dict)
-        return shape
-
-    def _class_shape(self, key: Any, name: str, make: Action) -> Shape:
-        """Return the shape of a class; a reference if it is large, or contains itself."""
-        if key in self.known:
-            self.repeated.add(key)
-        else:
-            while name in self.defs:
-                name += "_"
-            self.defs[name] = Shape({})  # so that no other class takes the name
-            self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
-            self.defs[name] = shape = make()  # which repeats the key if it contains itself
-            if len(_to_json(shape)) <= MAX_INLINE_CHARS and key not in self.repeated:
-                self.known[key] = self.defs.pop(name)
-        return self.known[key]
-
-    def object_shape(self, members: list[Member], what: str) -> Shape:
-        properties = {}
-        for name, hint, default in members:
-            if default is None and hint is not Any and self.mode == "serialization":
-                hint = Optional[hint]  # `x: int = None` is sent as null
-            try:
-                properties[name] = shape = self.of(hint)
-                _check_ours(type(default))
-                if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
-                    raise TypeError("its default is a field, not a value: move the field into "
-                                    "Annotated[], and write the value, if any, after =")
-            except (TypeError, SchemaError) as exc:
-                raise TypeError(f"{what}{name!r}: {exc}") from None
-            # A default that JSON cannot say is left out, and so is None where the annotation does
-            # not admit it: `x: int = None`.
-            with suppress(TypeError, ValueError, RecursionError):
-                value = to_json(default)
-                _to_json(value)
-                if value is not None or "null" in (_types_in(shape) or {"null"}):
-                    shape["default"] = value
-        return Shape(without_none(
-            type="object", properties=properties,
-            required=[name for name, _, default in members if default is EMPTY] or None
-        ))
-
-
-def _members_of(cls: Any) -> list[Member]:
-    try:
-        hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
-    except Exception as exc:
-        raise TypeError(f"the annotations of {cls.__name__}: {exc}: {REMEDY}") from None
-    if not issubclass(cls, dict):
-        return [(p.name, hints.get(p.name, Any), p.default)
-                for p in inspect.signature(cls).parameters.values()]
-    members = []
-    for name, hint in hints.items():
-        # Where annotations were strings, __required_keys__ knows nothing of NotRequired.
-        text = str(hint)
-        needed = re.search(r"\bRequired\[", text) or name in cls.__required_keys__
-        members.append((name, hint, EMPTY if needed and "NotRequired[" not in text else ...))
-    return members
+# From a value to its JSON.
 
 
 def _dumped(model: Any) -> Any:
-    _check_ours(type(model))
+    refuse_foreign(type(model))
     return model.model_dump(mode="json", by_alias=True)
 
 
@@ -3033,7 +3045,7 @@ def to_json(value: Any) -> JSON:
         return found
     if _text_shape(cls):
         return str(value)
-    _check_ours(cls)
+    refuse_foreign(cls)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first; await a coroutine, make a "
                     "list of a generator")
 
@@ -3392,23 +3404,19 @@ def _field_types() -> Validator:
     }})
 
 
-def without_nulls(value: JSON) -> JSON:
-    """Return JSON without null members: a model that is dumped has null for what is absent."""
-    return value and json.loads(_to_json(value), object_hook=lambda held: without_none(**held))
-
-
 def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
     """Return keyword arguments under their names on the wire: mime_type is mimeType."""
     options = [*accepted, *(type(made).__init__.__kwdefaults__ or ())]
     annotations = fields.get("annotations") or {}
-    _check_ours(type(annotations))
+    refuse_foreign(type(annotations))
     for kind, given, known in (
         ("option", fields, options), ("annotation", annotations, ANNOTATIONS)
     ):
-        for name in given.keys() - {*known}:
-            if "/" not in name:
+        for name in given:
+            if name not in known and "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, known)}")
-    told = without_nulls(fields)
+    # A model that was dumped has null for what is absent.
+    told = json.loads(_to_json(fields), object_hook=lambda held: without_none(**held))
     try:
         _field_types().check(told)
     except SchemaError as exc:
@@ -6092,7 +6100,7 @@ def root_of(root: Any) -> Msg:
     if isinstance(root, str) and "://" in root:
         root = {"uri": root}
     if not isinstance(root, dict):
-        _check_ours(type(root))
+        refuse_foreign(type(root))
         path = Path(os.path.abspath(root))
         return {"uri": path.as_uri(), "name": path.name}
     uri = str(root.get("uri"))
