@@ -1658,16 +1658,6 @@ class Requester:
         return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
 
-    def _take_response(self, msg: Msg) -> None:
-        if "result" in msg:
-            self.resolve(msg["id"], msg["result"])
-        elif msg.get("id") is None:
-            self.warn("%s could not read a message of ours: %.500r", msg["error"])
-        else:
-            problem = msg["error"]
-            self.resolve(
-                msg["id"], RemoteError(problem["code"], problem["message"], problem.get("data")))
-
     def resolve(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
         if pending := self.pending.pop(own_id(req_id), None):
@@ -1784,8 +1774,14 @@ class Peer(Requester):
             return self.refuse(exc, send, msg)
         if kind == NOTIFICATION:
             self._take_notification(msg, send, caller)
+        elif kind == RESULT:
+            self.resolve(msg["id"], msg["result"])
+        elif msg.get("id") is None:
+            self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
-            self._take_response(msg)
+            problem = msg["error"]
+            self.resolve(
+                msg["id"], RemoteError(problem["code"], problem["message"], problem.get("data")))
         return None
 
     def check_batch(self, batch: list[JSON]) -> None:
