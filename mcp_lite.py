@@ -272,7 +272,6 @@ MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for the
 MAX_ITEMS = 1000  # of a list that a peer fills: a batch, subscriptions, updates
 MAX_TASKS = 1000  # of all clients of a server
 MAX_PAGES = 1000  # of a list
-PAGE_SIZE = 100  # entries of a list
 MAX_COMPLETIONS = 100  # spec: schema#completeresult
 MAX_QUESTIONS = 100  # of one round
 MAX_REPORTS = 100  # of progress that wait for a callback
@@ -284,7 +283,6 @@ MAX_REDIRECTS = 5
 MAX_RESUMES = 5  # of one stream, without an event between
 MAX_ERRORS = 5  # reported of one value
 LONGEST_SECONDS = 3600  # one request, even if it reports progress
-SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
 ASK_SECONDS = 600.0  # for the user's answer
 KEYS_SECONDS = 600.0  # until the keys of an issuer are fetched anew
@@ -742,11 +740,10 @@ def show_json(value: Any) -> str:
 #          3. Fields that an older peer does not know are sent to it, for its schemas are open.
 #             Content of a type that it does not know would break it, and becomes text.
 
-V24_11, V25_03 = "2024-11-05", "2025-03-26"
-V25_06, V25_11 = "2025-06-18", "2025-11-25"
-V26_07 = "2026-07-28"
-
-REVISIONS = (V24_11, V25_03, V25_06, V25_11, V26_07)
+V24_11, V25_03, V25_06, V25_11, V26_07 = REVISIONS = (
+    "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+)
+SUPPORTED = [*reversed(REVISIONS)]  # newest first
 NEWEST = MODERN = V26_07  # MODERN: the first of its era
 LEGACY = REVISIONS[3::-1]  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
@@ -1002,7 +999,6 @@ class RateLimit:
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
-SUPPORTED = [*reversed(REVISIONS)]  # newest first
 
 
 def check_level(level: str) -> None:
@@ -4982,7 +4978,7 @@ class Server(Findable):
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
         lifespan: Function | None = None, mask_errors: bool = False,
-        page_size: int = PAGE_SIZE, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
+        page_size: int = 100, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
@@ -8984,7 +8980,7 @@ class Endpoint:
         self, server: Server, *, path: str = "/mcp", token: Any = None,
         verify: Function | None = None, auth: Any = None,
         allowed_hosts: Names | None = None, allowed_origins: Names = (), sessions: bool = True,
-        session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
+        session_seconds: float = 1800.0, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES
     ):
         import copy
