@@ -503,14 +503,14 @@ FOR_THE_PEER = (RPCError, SchemaError, CapabilityMissing, ToolError)
 
 
 def wire_error(exc: MCPError) -> Msg:
-    """Return the error object of an error: {"code", "message", "data"?}."""
+    """Return an error as JSON-RPC has it: {"code", "message", "data"?}."""
     problem = {"code": exc.code, "message": exc.args[0]}
     return problem if exc.data is None else {**problem, "data": exc.data}
 
 
-def handler_error(exc: BaseException) -> Msg:
-    """Return the error object for what a handler raised."""
-    return wire_error(exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error"))
+def handler_error(exc: BaseException) -> MCPError:
+    """Return the error that the peer gets for what a handler raised."""
+    return exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error")
 
 ####
 # 3. JSON-RPC
@@ -531,9 +531,10 @@ def notification(method: str, params: Msg | None = None) -> Msg:
     return msg if params is None else {**msg, "params": params}
 
 
-def error(req_id: ReqId | None, problem: Msg) -> Msg:
+def error(req_id: ReqId | None, exc: MCPError) -> Msg:
     """Return the response to a request that failed; without an id if that is not readable."""
-    return {"jsonrpc": "2.0", **({} if req_id is None else {"id": req_id}), "error": problem}
+    known = {} if req_id is None else {"id": req_id}
+    return {"jsonrpc": "2.0", **known, "error": wire_error(exc)}
 
 
 def is_id(value: JSON) -> bool:
@@ -1830,7 +1831,7 @@ class Peer(Requester):
         req_id = readable_id(msg)
         if req_id is None and not (is_garbage and self.answers_garbage):
             return None
-        return self.tasks.spawn(send(error(req_id, wire_error(exc))))
+        return self.tasks.spawn(send(error(req_id, exc)))
 
     # Requests of the peer.
 
@@ -1915,7 +1916,7 @@ class Peer(Requester):
         logger.error("%s: %s", problem, exc)
         if isinstance(exc, LimitExceeded):
             problem += f": {exc}; return less, or only a text: structured=False"
-        return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
+        return error(exchange.req_id, MCPError(problem))
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the response to a request whose handler raised; raise if it gets none."""
@@ -5433,7 +5434,7 @@ class Job:
         self.set_status("cancelled")
 
     def fail(self, exc: BaseException) -> None:
-        problem = handler_error(exc)
+        problem = wire_error(handler_error(exc))
         problem["code"] = adapt_code(problem["code"], NEWEST)
         self.set_status("failed", problem["message"], error=problem)
 
@@ -8216,7 +8217,7 @@ async def answer_with(
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
         await response.send(exc.http_status, {**JSON_HEADERS, **exc.headers},
-                            encode(error(exc.req_id, wire_error(exc))))
+                            encode(error(exc.req_id, exc)))
     except asyncio.CancelledError:
         response.lose()
         raise
@@ -8692,7 +8693,7 @@ class HTTPConversation(Conversation):
             else:
                 await self.reply(self.accept(msg, stream, request, size))
         except RPCError as exc:
-            await stream(error(msg["id"], wire_error(exc)))
+            await stream(error(msg["id"], exc))
         finally:
             stream.complete = True  # even without an answer
             if stream.response:

@@ -4,7 +4,7 @@ A call can go wrong in two ways. The tool failed, or the arguments do not fit it
 result with `isError`, for the model, which can try again. Anything else that is wrong with the
 request is an error with a code, for the program that sent it.
 
-mcp_lite.py does it properly in "Errors", whose function wire_error() decides what the
+mcp_lite.py does it properly in "Errors", whose function handler_error() decides what the
 other end receives, and in "Methods".
 Exercise: write a function blame(answer) that returns "nobody", "the call" (the tool failed, or the
 model called it wrongly), or "the client".
