@@ -750,9 +750,7 @@ LEGACY = REVISIONS[3::-1]  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
 BATCHES = V25_03  # the only one with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
 COMPLETIONS = V25_03  # the first with a capability for completions
-#: The first that HTTP requests name in a header (spec 2025-06-18: basic/transports), and the one of
-#: a request that names none.
-VERSION_HEADERS, HEADERLESS = V25_06, V25_03
+HEADERLESS = V25_03  # that of an HTTP request that names none
 #: The first one with elicitation by URL and titled choices, sampling with tools, every type of
 #: content, wrong arguments as results for the model, and SSE streams that can be polled.
 RICH = V25_11
@@ -9851,7 +9849,7 @@ class HTTPTransport(Transport):
 
     async def fields(self, more: Fields) -> dict[str, str]:
         out = {**sendable_headers(await value_from(self._headers)), **more}
-        if self.rev >= VERSION_HEADERS:
+        if self.rev:
             out[VERSION_HEADER] = self.rev
         return out
 

@@ -12840,9 +12840,10 @@ class TestClientOverHTTP:
                 await client.request("acme/x")
         assert "DELETE" not in [method for method, _, _ in script.seen]
 
-    async def test_a_client_sends_these_headers_with_each_request(self):
+    @pytest.mark.parametrize("revision", [V2, V4])
+    async def test_a_client_sends_these_headers_with_each_request(self, revision):
         script = Scripted()
-        async with talking(script, headers={"X-A": "b"}, token=lambda: "secret") as client:
+        async with talking(script, headers={"X-A": "b"}, token=lambda: "secret", revision=revision) as client:
             await client.request("acme/x")
         methods = [method for method, _, _ in script.seen]
         assert methods == ["POST", "POST", "GET", "POST", "DELETE"]
@@ -12852,7 +12853,7 @@ class TestClientOverHTTP:
             if method == "POST":
                 assert headers["content-type"] == "application/json" and headers["accept"] == JSON_BOTH
         assert ["mcp-session-id" in headers for _, headers, _ in script.seen] == [False, True, True, True, True]
-        assert {headers["mcp-protocol-version"] for _, headers, _ in script.seen[1:]} == {V4}
+        assert {headers["mcp-protocol-version"] for _, headers, _ in script.seen[1:]} == {revision}
 
     @pytest.mark.parametrize("streams", [False, True])
     async def test_a_response_may_have_its_id_as_text(self, streams):
