@@ -364,11 +364,11 @@ METHOD_NOT_FOUND = -32601  # no such method, or the capability for it was not de
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603  # the handler failed
 RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
-# spec: basic/index#error-codes -- -32020 to -32099 belong to the specification
+# spec: basic/index#error-codes -- of -32020 to -32099, only what it defines may be sent
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-RESERVED_CODES = range(-32099, -32022)  # the others, which no one may send
+RESERVED_CODES = range(-32099, -32022)  # the others
 # Ours, with HTTP's numbers: the token does not allow this; the client's rate limit is used up; too
 # many requests are served.
 FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
@@ -825,8 +825,7 @@ class Method:
 
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
-#: The row of a method that is not of the protocol.
-CUSTOM = Method("both all custom -")
+CUSTOM = Method("both all custom -")  # for methods that are not of the protocol
 
 #: The types of content that came after the first revision, and with which one.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
@@ -890,8 +889,6 @@ def adapt_code(code: int, rev: str) -> int:
         return code
     if code == RESOURCE_NOT_FOUND:
         return INVALID_PARAMS
-    # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
-    # defined by this specification"
     return INTERNAL_ERROR if code in RESERVED_CODES else code
 
 
@@ -936,8 +933,7 @@ class Exchange:
         self.method: str = msg["method"]
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
-        #: its key in Peer.incoming
-        self.key: Any = object() if conversation.many_clients else self.req_id
+        self.key: Any = object() if conversation.many_clients else self.req_id  # in Peer.incoming
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
         self.over = False  #: whether it is answered or cancelled
@@ -1268,7 +1264,7 @@ class Threads:
     def _work(self) -> None:
         for future, call in iter(self.queue.get, None):
             value = exc = None
-            try:  # a job that was cancelled before its turn is not called
+            try:
                 value = None if future.cancelled() else call()
             except BaseException as raised:  # the caller decides what to do about it
                 exc = raised
@@ -1845,7 +1841,6 @@ class Peer(Requester):
         exchange.size = size + 2048  # for its task, or its place in the queue
         load = self.loads.get(exchange.client_key, 0) + exchange.size
         if load > HELD_BYTES:
-            # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             raise RPCError(
                 TOO_BUSY, f"the requests that run or wait would take more than {HELD_BYTES} bytes"
             )
