@@ -10915,7 +10915,7 @@ class Login(Authorizer):
             }
         form = {**fields, **more}
         status, _, doc = await self.fetcher.post_form(url, headers, form)
-        if 200 <= status < 300 and doc and doc.get("error") is None:
+        if 200 <= status < 300 and doc.get("error") is None:
             return doc
         secrets = client.get("client_secret"), *map(form.get, SECRET_FIELDS)
         words = error_text(doc, secrets)

@@ -14146,7 +14146,7 @@ class TestLoggingIn:
         ("/token", '200 {"access_token": "hush"}', "token_type is null"),
         ("/token", r'200 {"access_token": "hush\r\nb", "token_type": "Bearer"}', "access_token"),
         ("/token", '200 {"access_token": "hush, hush", "token_type": "Bearer"}', "access_token"),
-        ("/token", "200 <html>", "/token answered 200"),
+        ("/token", "200 <html>", "/token: access_token"),
         ("/token", '400 {"error": "x", "error_description": "code-1 is unknown"}', "is unknown"),
     ]  # fmt: skip
     #: The steps of a login, and who may lie in each.
@@ -14668,9 +14668,10 @@ class TestWhoWeAre:
 class TestTokensInUse:
     """Kept, refreshed, and shown to nobody."""
 
-    async def test_a_login_lasts_beyond_the_process_and_ends_with_the_logout(self, tmp_path, later, world):
+    @pytest.mark.parametrize("body", ["", "{}"])
+    async def test_a_login_lasts_beyond_the_process_and_ends_with_the_logout(self, body, tmp_path, later, world, caplog):
         world.server["revocation_endpoint"] = world.root + "/revoke"
-        world.pages["/revoke"] = 200, ""
+        world.pages["/revoke"] = 200, body
         for _ in range(2):
             await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
         assert len(world.asked) == 1 and world.count("POST /token") == 1
@@ -14681,7 +14682,7 @@ class TestTokensInUse:
         auth = world.oauth(store=m.FileStore(tmp_path / "x"))
         assert await m.logout(world.root + "/mcp", auth=auth) is True
         assert world.forms("/revoke") == [{"token": "refresh-3", "client_id": "client-1"}]
-        assert await m.logout(world.root + "/mcp", auth=auth) is False
+        assert await m.logout(world.root + "/mcp", auth=auth) is False and caplog.text == ""
         await world.log_in(auth)
         assert len(world.asked) == 2
 
