@@ -10574,8 +10574,7 @@ class Fetcher:
             raise AuthError(differs)
         if doc["issuer"] != issuer:  # one slash; but tokens are compared exactly
             logger.warning(differs)
-        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
-                     "revocation_endpoint", "jwks_uri"):
+        for name in ("authorization_endpoint", "token_endpoint"):  # before the user is asked
             if doc.get(name) is not None:
                 oauth_url(doc[name], f"{where}: {name}")
         return doc
@@ -10783,17 +10782,14 @@ class Login(Authorizer):
     def usable(self) -> str:
         """Return the access token; "" without one, or if it has expired."""
         # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
-        if time.time() >= self.tokens.get("expires_at", NEVER):
-            return ""
-        return str(self.tokens.get("access_token", ""))
+        return str(self.tokens.get("access_token", "")) if seconds_left(self.tokens) > 0 else ""
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return the header with the token, refreshed if it soon expires."""
         if self.kept is None:
             self.kept = await self.load()
-        tokens = self.tokens
-        due = time.time() + PROBE_SECONDS >= tokens.get("expires_at", NEVER)
-        if ask and due and "refresh_token" in tokens:
+        due = seconds_left(self.tokens) <= PROBE_SECONDS
+        if ask and due and "refresh_token" in self.tokens:
             # If it fails, the token may be valid still, or the challenge says what a login needs.
             with suppress(MCPError):
                 await self.once(self.refresh)
