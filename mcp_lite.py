@@ -10110,8 +10110,6 @@ CHALLENGE_PART = (
     rf"|({TOKEN})(?: +[\w.~+/-]+=*(?=[ \t]*(?:,|$)))?(?=[ \t,]|$))"
 )
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
-SERVER_METADATA = "/.well-known/oauth-authorization-server"
-OPENID_METADATA = "/.well-known/openid-configuration"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 
 
@@ -10184,19 +10182,16 @@ def server_metadata_urls(issuer: str) -> list[str]:
     """Return where the metadata of an issuer may be, in the order in which to look.
 
     spec: basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
-
-    >>> for url in server_metadata_urls("https://as.example/tenant1"): print(url)
-    https://as.example/.well-known/oauth-authorization-server/tenant1
-    https://as.example/.well-known/openid-configuration/tenant1
-    https://as.example/tenant1/.well-known/openid-configuration
     """
     url = oauth_url(issuer, "the issuer")
     if "?" in url.target:  # RFC 8414 §2
         raise UnsafeURL(f"the issuer is {show(issuer)}: it must have no query")
     root, path = url.origin, url.target.rstrip("/")
-    places = (root + SERVER_METADATA + path, root + OPENID_METADATA + path,
-              root + path + OPENID_METADATA)
-    return [*dict.fromkeys(places)]
+    return [*dict.fromkeys((
+        f"{root}/.well-known/oauth-authorization-server{path}",
+        f"{root}/.well-known/openid-configuration{path}",
+        f"{root}{path}/.well-known/openid-configuration"
+    ))]
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
