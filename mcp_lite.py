@@ -10657,11 +10657,10 @@ class FileStore(TokenStore):
 
     def __init__(self, path: StrPath | None = None):
         super().__init__()
-        ours = os.path.join(
-            os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
-            or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens"
-        )
-        self.path = os.fspath(path or os.environ.get("MCP_LITE_TOKENS") or ours)
+        env = os.environ.get
+        state = env("XDG_STATE_HOME") or env("LOCALAPPDATA") or os.path.expanduser("~/.local/state")
+        ours = os.path.join(state, "mcp_lite", "tokens")
+        self.path = os.fspath(path or env("MCP_LITE_TOKENS") or ours)
 
     def file(self, key: Key, end: str = ".json") -> str:
         return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
@@ -10757,8 +10756,8 @@ def lacks_scope(challenge: Fields) -> bool:
 class Login(Authorizer):
     """The state of an OAuth at one server: tokens, where they come from, what gets new ones."""
 
-    #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
-    kept: Msg | None = None  # until it is loaded; {} if there is none
+    #: What is saved: "tokens", "client", "server" (the metadata), "asked" (the scope), "resource".
+    kept: Msg | None = None  # until it is loaded; {} without a login
     work: Task | None = None  # the login or the refresh under way
 
     def __init__(self, oauth: OAuth, transport: HTTPTransport):
@@ -10846,7 +10845,8 @@ class Login(Authorizer):
         issuer: Any = object_of(login, "server").get("issuer")
         texts = [tokens.get("access_token"), client.get("client_id"), issuer,
                  client.get("client_secret") or "", login.get("asked", "")]
-        if strings(texts) != texts or not isinstance(tokens.get("expires_at", 0), (int, float)):
+        end = tokens.get("expires_at", 0)
+        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
             logger.warning("the saved login to %s is damaged, and not used", self.url)
             return {}
         if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
@@ -11087,6 +11087,8 @@ class OAuth:
         assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
         interactive: bool = True
     ):
+        issuer, redirect_uri, client_metadata_url = (  # which may be objects of pydantic
+            url and str(url) for url in (issuer, redirect_uri, client_metadata_url))
         self.client_id, self.assertion = client_id, assertion
         self.client = {"client_id": client_id, "client_secret": client_secret}
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
@@ -11324,7 +11326,8 @@ def jwt_verifier(
 
     The keys come from `keys` (JWKs, one, or a JWK Set), `jwks_uri`, or the issuer's metadata.
     """
-    meant, algorithms = as_list(audience), as_list(algorithms)
+    meant, algorithms = [str(url or "") for url in as_list(audience)], as_list(algorithms)
+    issuer = str(issuer)
     if isinstance(keys, dict):
         keys = [keys] if "kty" in keys else keys.get("keys", "")
     if isinstance(keys, (str, bytes)):

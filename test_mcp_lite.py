@@ -12760,6 +12760,16 @@ def no_proxies(monkeypatch):
     return monkeypatch
 
 
+class Url:
+    """A URL as pydantic.AnyUrl is one."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __str__(self):
+        return self.text
+
+
 class TestClientOverHTTP:
     """A Client, and servers of every kind."""
 
@@ -13368,13 +13378,6 @@ class TestClientOverHTTP:
             await client.close()
 
     async def test_a_url_may_be_an_object_of_another_library(self):
-        class Url:  # as pydantic.AnyUrl
-            def __init__(self, text):
-                self.text = text
-
-            def __str__(self):
-                return self.text
-
         app = m.Server()
         app.add_resource("note://a", "hello")
         guard = m.Guard(verify={"t": {"subject": "ann"}}.get, issuers=[Url("https://as.example")],
@@ -14540,6 +14543,19 @@ class TestWhoWeAre:
             world.resource["authorization_servers"] = ["https://other.example", world.root]
             await world.log_in(world.oauth(**given))
             assert world.count("POST /token") == 1 and "POST /token" not in evil.seen
+
+    async def test_urls_of_a_login_may_be_objects_of_another_library(self, later, world):
+        await world.log_in(world.oauth(client_id="c", client_secret="s", issuer=Url(world.root)))
+        world.server["client_id_metadata_document_supported"] = True
+        await world.log_in(world.oauth(client_metadata_url=Url("https://me.example/id.json")))
+        assert [asked["client_id"] for asked in world.asked] == ["c", "https://me.example/id.json"]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            uri = f"http://127.0.0.1:{free.getsockname()[1]}/back"
+        await world.log_in(world.oauth(redirect_uri=Url(uri)))
+        assert world.asked[2]["redirect_uri"] == uri
+        verify = judge_of(issuer=Url("https://as.example"), audience=Url("https://a.example/mcp"))
+        assert await verify(jwt('{"alg":"ES256"}', claims()))
 
     async def test_the_first_login_fixes_the_issuer_of_an_id(self, world):
         async with World().running() as second:
