@@ -2594,8 +2594,7 @@ class Header(Row):
     name: str
 
 
-# Classes whose values JSON has, or writes as texts.
-
+#: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
 DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
 
@@ -2672,12 +2671,7 @@ def shape_of(annotation: Any, mode: str = "validation") -> Shape:
 
 
 class Shapes:
-    """Makes the shapes of one schema, which share its `$defs`.
-
-    date            {"type": "string", "format": "date"}, read by date.fromisoformat()
-    Optional[int]   {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    a class Spot    {"type": "object", "properties": {...}}, read by Spot(**members)
-    """
+    """Makes the shapes of one schema, which share its `$defs`."""
 
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
@@ -3062,7 +3056,7 @@ def read_docstring(text: str) -> tuple[str, Fields]:
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
     entry = (
-        r"(?m)^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
+        r"(?m)^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+[-\u2013\u2014]{1,2}[ \t])"
         r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)"
     )
     args = r"(?m)^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)"
@@ -3092,9 +3086,7 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     return fn, bound
 
 
-def no_such(
-    what: str, name: str, there: Collection[str], listed: Collection[str] | None = None
-) -> str:
+def no_such(what: str, name: str, there: Collection[str], listed: Any = None) -> str:
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
@@ -3163,8 +3155,9 @@ class Signature:
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
         inner, self.bound = _inner_function(fn)
-        if not isinstance(schema or {}, dict):
-            raise TypeError(f"input_schema= is not a dict, but {schema!r:.100}")
+        is_object = isinstance(schema, dict) and schema.get("type", "object") == "object"
+        if not (schema is None or is_object):
+            raise TypeError(f"input_schema={schema!r:.100}: must be a dict of type object")
         try:
             own = self._own_shape(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
@@ -3176,8 +3169,6 @@ class Signature:
             own["properties"].get(name, {}).setdefault("description", words)
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in schema.ts
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
-        if self.schema["type"] != "object":
-            raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
         self._validator = Validator(self.schema)
         self._own = Validator(own) if schema is not None else None  # reads; `schema` only checks
 
@@ -3201,8 +3192,6 @@ class Signature:
             if p.kind is p.VAR_KEYWORD:
                 others.append(hint)
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
-                if self.context:
-                    raise TypeError(f"both {self.context!r} and {name!r} take the context")
                 self.context = name
             else:
                 members.append((name, hint, p.default))
@@ -3252,10 +3241,7 @@ class Signature:
 
 
 def percent_encode(text: str) -> str:
-    """Return a part of a URI in its one spelling: no escapes but those that it needs.
-
-    RFC 3986 §6.2.2
-    """
+    """Return a part of a URI in its one spelling (RFC 3986 §6.2.2): it escapes what it must."""
     from urllib.parse import quote, unquote_to_bytes
 
     # RFC 3986 §2, and "%", which begins an escape

@@ -6432,9 +6432,6 @@ class Tree:
         return self.value
 
 
-def both(a: m.Context, b: m.Context): ...
-
-
 def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
 
 
@@ -6615,7 +6612,6 @@ class TestServing:
         (lambda app: app.run(port=8000), r'on stdio, not run\("http", port=8000\): no option .port.'),
         (lambda app: app.run("http", alowed_hosts=["x"]), "alowed_hosts"),
         (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
-        (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
         (lambda app: m.Image("plot.png"), "expected bytes, got 'plot.png': pass the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
@@ -6666,7 +6662,8 @@ class TestServing:
         (lambda app: app.tool("a", annotations={"readOnlyHint": "yes"})(print), "Tool: annotations.readOnlyHint: expected boolean, got string"),
         (lambda app: app.tool("a", annotations={"readOnlyHint": 1})(print), "Tool: annotations.readOnlyHint: expected boolean, got integer"),
         (lambda app: app.tool("a", icons="x.png")(print), "Tool: icons: expected array, got string"),
-        (lambda app: app.tool("a", input_schema=dict)(print), "input_schema= is not a dict, but <class 'dict'>"),
+        (lambda app: app.tool("a", input_schema=dict)(print), "input_schema=<class 'dict'>: must be a dict of type object"),
+        (lambda app: app.tool("a", input_schema={"type": "array"})(print), "must be a dict of type object"),
         (lambda app: app.tool("a", icons=["x.png"])(lambda: 1), r"Tool: icons\[0\]: expected object, got string"),
         (lambda app: app.prompt("a", title=5)(lambda: 1), "Prompt: title: expected string, got integer"),
         (lambda app: app.resource("x://a", size="big")(lambda: 1), "ResourceEntry: size: expected integer, got string"),
