@@ -3703,43 +3703,36 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #             request and the principal: any replica with the key can serve the next round.
 # Limits.  The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
 #
-# A tool that asks twice and calls a function once takes three rounds:
+# A tool that calls a function once, and then asks, takes two rounds:
 #
 #     async def move(name: str, ctx: Context) -> str:
-#         where = await ctx.elicit("Where to?", str)
 #         slot = await ctx.once(reserve, name)
-#         sure = await ctx.elicit(f"Take slot {slot}?")
-#         return "moved" if sure.action == "accept" else "left alone"
+#         sure = await ctx.elicit(f"Take slot {slot}?", bool)
+#         return "moved" if sure.data else "left alone"
 #
 #     client                                     server
-#     tools/call {"name": "move", ...}   ---->   Run 1. "Where to?" has no answer: the run ends.
+#     tools/call {"name": "move", ...}   ---->   Run 1. reserve() is called and returns 7.
+#                                                "Take slot 7?" has no answer: the run ends.
 #                                        <----   input_required
-#                                                  inputRequests {"elicitation": "Where to?"}
-#                                                  requestState  asked elicitation
-#     The user types "attic".
-#     tools/call {"name": "move", ...    ---->   Run 2. "Where to?": "attic", from this request.
-#       inputResponses {"elicitation"}           reserve() is called and returns 7.
-#       requestState   as it came                "Take slot 7?" has no answer: the run ends.
-#                                        <----   input_required
-#                                                  inputRequests {"elicitation-2": "Take slot 7?"}
-#                                                  requestState  kept  elicitation "attic"
-#                                                                      reserve() 7
-#                                                                asked elicitation-2
-#     The user agrees.
-#     tools/call {"name": "move", ...    ---->   Run 3. "Where to?": "attic", from the record.
-#       inputResponses {"elicitation-2"}         reserve() is not called: 7, from the record.
-#       requestState   as it came                "Take slot 7?": accepted, from this request.
-#                                        <----   complete: "moved"
+#                                                  inputRequests {"elicitation": "Take slot 7?"}
+#                                                  requestState  kept  reserve() 7
+#                                                                asked elicitation
+#     The user says yes.
+#     tools/call {"name": "move", ...    ---->   Run 2. reserve() is not called: 7, from the record.
+#       inputResponses {"elicitation"}           "Take slot 7?": true, from this request.
+#       requestState   as it came        <----   complete: "moved"
+#
+# A second question would end run 2. Its record would keep the first answer, for run 3.
 #
 # The first response has, besides `resultType`,
 #
 #     "inputRequests": {"elicitation": {"method": "elicitation/create", "params": {
-#         "mode": "form", "message": "Where to?", "requestedSchema": {...}}}},
+#         "mode": "form", "message": "Take slot 7?", "requestedSchema": {...}}}},
 #     "requestState": "eyJleHBpcmVzIjox...": base64 of {"expires", "record"}, ".", its HMAC
 #
 # and the second request has, besides name and arguments, the same requestState and
 #
-#     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": "attic"}}}
+#     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": true}}}
 
 
 class Journal:
