@@ -3714,25 +3714,20 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #     tools/call {"name": "move", ...}   ---->   Run 1. reserve() is called and returns 7.
 #                                                "Take slot 7?" has no answer: the run ends.
 #                                        <----   input_required
-#                                                  inputRequests {"elicitation": "Take slot 7?"}
+#                                                  inputRequests {"elicitation": {
+#                                                    "method": "elicitation/create", "params": {
+#                                                      "message": "Take slot 7?", ...}}}
 #                                                  requestState  kept  reserve() 7
 #                                                                asked elicitation
 #     The user says yes.
 #     tools/call {"name": "move", ...    ---->   Run 2. reserve() is not called: 7, from the record.
-#       inputResponses {"elicitation"}           "Take slot 7?": true, from this request.
+#       inputResponses {"elicitation": {         "Take slot 7?": true, from this request.
+#         "action": "accept",
+#         "content": {"value": true}}}
 #       requestState   as it came        <----   complete: "moved"
 #
 # A second question would end run 2. Its record would keep the first answer, for run 3.
-#
-# The first response has, besides `resultType`,
-#
-#     "inputRequests": {"elicitation": {"method": "elicitation/create", "params": {
-#         "mode": "form", "message": "Take slot 7?", "requestedSchema": {...}}}},
-#     "requestState": "eyJleHBpcmVzIjox...": base64 of {"expires", "record"}, ".", its HMAC
-#
-# and the second request has, besides name and arguments, the same requestState and
-#
-#     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": true}}}
+# A requestState is base64 of {"expires", "record"}, a dot, and the HMAC.
 
 
 class Journal:
@@ -3835,8 +3830,7 @@ def unseal(sign: Function, text: JSON) -> Msg:
 #          should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
 #             Exception, so that handlers do not catch it; if one does, the run ends all the same.
-#          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
-#          3. A log message may be secret: it goes only to the client whose request caused it.
+#          2. A log message may be secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is sent after the response. Python cannot end a thread that was cancelled: it
 #          goes on until it asks, or looks at ctx.cancelled.
 
@@ -4017,10 +4011,10 @@ class Context(ServerExchange):
 
         Modern clients over HTTP have neither: for them, when the server ends.
         """
-        if not self.conversation.lost:
-            self.conversation.exit_callbacks[fn] = fn
-        else:
+        if self.conversation.lost:
             fn()
+        else:
+            self.conversation.exit_callbacks[fn] = fn
 
     def require(self, *scopes: str) -> None:
         """Raise RPCError, over HTTP 403, unless the client has these scopes.
@@ -4449,18 +4443,17 @@ class Tool(Entry):
             logger.warning("clients may refuse the tool name %r: use A-Z a-z 0-9 _ - .", self.name)
         self.task, self.structured, self.timeout = task, structured, timeout
         self.scopes, returns = scope_list(scopes), self.signature.returns
-        if output_schema is None and structured:
-            try:
-                output_schema, self.wrapped = output_of(returns)
-            except TypeError as exc:
-                raise TypeError(f"{self.name}(): the return value: {exc}; or pass output_schema= "
-                                "or structured=False") from None
         self.check_output = None
-        if output_schema is not None:
-            try:
+        try:
+            if output_schema is None and structured:
+                output_schema, self.wrapped = output_of(returns)
+            if output_schema is not None:
                 self.check_output = compile_schema(output_schema).check
-            except SchemaError as exc:
-                raise SchemaError(f"{self.name}(): output_schema=", str(exc)) from None
+        except TypeError as exc:
+            raise TypeError(f"{self.name}(): the return value: {exc}; or pass output_schema= or "
+                            "structured=False") from None
+        except SchemaError as exc:
+            raise SchemaError(f"{self.name}(): output_schema=", str(exc)) from None
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
@@ -4493,12 +4486,10 @@ class Tool(Entry):
         return {"result": to_json(value)} if self.wrapped else to_json(value)
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
-        text = str(exc) or type(exc).__name__
-        if isinstance(exc, KeyError):
-            text = f"KeyError: {exc}"  # else it is only the key
         if not shown:
-            text = f"the tool {self.name!r} failed"
-        return failed_result(text)
+            return failed_result(f"the tool {self.name!r} failed")
+        text = f"KeyError: {exc}" if isinstance(exc, KeyError) else str(exc)  # that is only the key
+        return failed_result(text or type(exc).__name__)
 
 
 class Prompt(Entry):
@@ -4803,10 +4794,14 @@ def opener(lifespan: Any) -> Function:
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
 
 
+@asynccontextmanager
+async def no_lifespan(server: Server) -> AsyncIterator[None]:
+    yield
+
+
 class Lifespan:
     """The lifespan of a server on one event loop."""
 
-    value: Any = None  # what it yields
     users = 0
 
     def __init__(self, server: Server):
@@ -4816,9 +4811,7 @@ class Lifespan:
 
     async def _live(self, server: Server) -> None:
         try:
-            async with AsyncExitStack() as stack:
-                if server.open_lifespan:
-                    self.value = await stack.enter_async_context(server.open_lifespan(server))
+            async with (server.open_lifespan or no_lifespan)(server) as self.value:
                 self.opened.set()
                 await self.closing.wait()
                 await self.tasks.close()
@@ -4834,7 +4827,7 @@ class Lifespan:
 
 @asynccontextmanager
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
-    """Enter the lifespan with the first user of this loop, and leave it with the last."""
+    """Enter the lifespan of this loop, if nobody is in it; leave it, if nobody stays."""
     loop = get_running_loop()
     while (life := server.lifespans.get(loop)) and life.closing.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
@@ -5071,7 +5064,7 @@ class Server(Findable):
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
         fn(value), or fn(value, arguments) to see the others, returns a list of str. A parameter
-        `ctx` gets the Context. Register it after its prompt or template.
+        `ctx` gets the Context.
         """
         entry = self.prompts.get(ref) or self.resources.get(ref)
         if entry is None or argument not in entry.schema["properties"]:
@@ -5329,7 +5322,7 @@ class Job:
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: questions without an answer, by name, and the futures of their answers
         self.questions: dict[str, tuple[Msg, Future]] = {}
-        self.claim = Journal({}, {}).claim  # gives each question a name of its own
+        self.claim = Journal({}, {}).claim  # a name for a question
         self.server.jobs[self.id] = self
 
     @property
@@ -5637,7 +5630,7 @@ async def serve_listen(ctx: Context) -> Msg:
 
 
 async def tell_end(ctx: Context) -> None:
-    """Say, after its result, that a subscription is over. Over HTTP its response ends instead."""
+    """Say, after its result, that a subscription is over."""
     await asyncio.wait([ctx.task])
     # spec: basic/patterns/cancellation -- "A server MUST send" it for a subscription
     await ctx.send(notification("notifications/cancelled", {
