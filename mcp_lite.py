@@ -4726,7 +4726,7 @@ class Conversation(Peer):
 
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client subscribes to, whoever agreed to that."""
-        if ctx.row.capability == "resources.subscribe":
+        if ctx.row.capability == "resources.subscribe" and ctx.facts is self.session:
             wanted, uri = self.session.subscriptions, {canonical_uri(ctx.params["uri"])}
             wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
             if len(wanted) > MAX_ITEMS:

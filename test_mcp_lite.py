@@ -8479,6 +8479,17 @@ class TestHooks:
             await c.ping()
         assert heard == ["far://1"]
 
+    async def test_a_middleware_may_answer_a_modern_client_that_subscribes_as_a_legacy_one(self):
+        app = m.Server()
+
+        @app.middleware
+        async def answer(ctx, call_next):
+            return {"agreed": True}
+
+        async with lines_to(app, None) as lines:
+            lines.put(modern(1, "resources/subscribe")[0])
+            assert (await lines.take())["result"]["agreed"]
+
     async def test_a_handler_knows_which_log_messages_are_wanted(self):
         app = m.Server()
         app.add_tool(lambda ctx: str(ctx.log_level), name="level")
