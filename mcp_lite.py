@@ -3878,9 +3878,17 @@ def _sync_or_async(method: Fn) -> Fn:
     return cast("Fn", either)
 
 
+def _log_at(level: str) -> Any:
+    def log_at(self: Context, data: JSON, logger: str | None = None) -> Any:
+        """Send a log message of this level: see log()."""
+        return Context.log.__wrapped__(self, level, data, logger)  # type: ignore[attr-defined]
+
+    log_at.__qualname__ = f"Context.{level}"  # as errors name it
+    return _sync_or_async(log_at)
+
+
 def is_async(fn: Any) -> bool:
-    call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
+    return any(map(inspect.iscoroutinefunction, (fn, type(fn).__call__)))
 
 
 def _number(value: Any) -> Any:
@@ -4094,12 +4102,8 @@ class Context(ServerExchange):
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
-    debug = partialmethod(log, "debug")
-    info = partialmethod(log, "info")
-    notice = partialmethod(log, "notice")
-    warning = partialmethod(log, "warning")
-    error = partialmethod(log, "error")
-    critical = partialmethod(log, "critical")
+    debug, info, notice = _log_at("debug"), _log_at("info"), _log_at("notice")
+    warning, error, critical = _log_at("warning"), _log_at("error"), _log_at("critical")
 
     @_sync_or_async
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -4229,7 +4233,11 @@ class Context(ServerExchange):
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
         if why or not declares(declared, capability):
-            raise CapabilityMissing("client", capability, why)
+            option = {"elicitation.url": "elicit_url", "sampling": "sample", "roots": "roots",
+                      "sampling.tools": "capabilities"}.get(capability, "elicit")
+            raise CapabilityMissing("client", capability, why or (
+                f"the client did not declare the capability {capability!r}; Client({option}=...) "
+                "does"))
 
     @property
     def _in_rounds(self) -> bool:
@@ -4306,6 +4314,13 @@ else:
 
     class SyncContext(Context):
         """The Context of a `def` handler: there its methods give their results at once."""
+
+
+def explain(exc: Any) -> None:
+    """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
+    if isinstance(exc, AttributeError) and isinstance(getattr(exc, "obj", None), Context):
+        there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
+        exc.args = (f"Context: no attribute {exc.name!r}; available: {', '.join(there)}",)
 
 
 ####
@@ -4408,6 +4423,7 @@ class Entry:
 
     def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
         """Log why a call failed, unless that is for the client alone, and tell the client."""
+        explain(exc)
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
             logger.error("%s: %s %r failed: %r", ctx.method, self.what, self.name, exc,
@@ -4682,6 +4698,7 @@ class Conversation(Peer):
                                 "dict; in a middleware, `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
+            explain(exc)
             if ctx.over or not ctx.suspended:  # else the round ends with its questions all the same
                 if isinstance(exc, RPCError):
                     raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc

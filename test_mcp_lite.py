@@ -7615,7 +7615,8 @@ class TestElicitation:
 
     @pytest.mark.parametrize("misused, says", [
         (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are message, wanted, key, timeout"),
-        (lambda ctx: ctx.info("?", logger_name="a"), "'logger_name'; its parameters are level, data, logger"),
+        (lambda ctx: ctx.log("info", "?", extra={}), r"log\(\) .* 'extra'; its parameters are level, data, logger"),
+        (lambda ctx: ctx.info("?", extra={}), r"(info|log_at)\(\) .* 'extra'; its parameters are data, logger"),
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
@@ -7625,6 +7626,17 @@ class TestElicitation:
         async with m.Client(app, elicit=lambda message, schema: True) as c:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
+
+    @pytest.mark.skipif(sys.version_info < (3, 10), reason="an AttributeError does not say whose attribute it is")
+    async def test_an_attribute_that_a_context_does_not_have_fails_with_those_that_it_has(self, caplog):
+        app = asking_app(lambda ctx: ctx.lifespan_context)
+        app.method("acme/x")(lambda ctx, params: ctx.session)
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="^Context: no attribute 'lifespan_context'; available: .*, lifespan,"):
+                await c.call("tool")
+            with pytest.raises(m.RemoteError, match="Internal error"):
+                await c.request("acme/x")
+        assert "AttributeError: Context: no attribute 'session'; available: method, params, meta, server" in caplog.text
 
     async def test_a_blank_field_may_come_as_null(self):
         fields = run_source("class Order(typing.TypedDict, total=False):\n    name: str\n    size: typing.Optional[int]")
@@ -11839,7 +11851,7 @@ class TestSessionsOverHTTP:
             lines.call(1, "ask")
             await lines.take()
             [block] = (await lines.take())["result"]["content"]
-        assert block["text"] == "the client did not declare the capability 'elicitation'"
+        assert block["text"] == "the client did not declare the capability 'elicitation'; Client(elicit=...) does"
 
     async def test_without_sessions_a_request_ends_with_its_functions_of_at_end(self):
         app, ended = m.Server(), []
