@@ -4565,10 +4565,12 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
+def _enter(table: Msg, key: str, entry: Any, called_with: Sequence[str] = ()) -> Any:
     fn = getattr(entry, "fn", entry)
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
+    if called_with:
+        check_function(f"the function of {key!r}", fn, *called_with)
     if key in table:
         logger.warning("%r was registered again: the last one counts", key)
     table[key] = entry
@@ -4968,6 +4970,8 @@ class Server(Findable):
         **others: typing.NoReturn
     ):
         check_options('Server() (HTTP options go to run("http", port=8000))', others, Server)
+        if re.match(r"[A-Za-z]+(\s+\S+){3}", str(version)):  # FastMCP takes instructions here
+            raise ValueError(f"{version!r:.100} is not a version: pass it as instructions=")
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
@@ -4998,6 +5002,7 @@ class Server(Findable):
         self.subscribers: set[Any] = set()  # conversations, and subscriptions of modern clients
         self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id
         self.lifespans: dict[Any, Lifespan] = {}  # by event loop
+        self.included = False  # in another server, without a change since
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self.call_sync = call_sync or self.threads.run
@@ -5093,7 +5098,7 @@ class Server(Findable):
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
-        return partial(_enter, self.methods, name)
+        return partial(_enter, self.methods, name, called_with=("ctx", "params"))
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
@@ -5141,20 +5146,22 @@ class Server(Findable):
         if other.middlewares or other.methods or other.routes or other.open_lifespan:
             logger.warning("include(): the middlewares, methods, pages and lifespan of %s are not "
                            "used", other.name)
-        entries = [copy.copy(entry) for kind in OFFERS for entry in getattr(other, kind).values()]
-        if not entries:
-            logger.warning("include(): %s offers nothing yet: register its functions first",
-                           other.name)
-        for entry in entries:
-            entry.masked |= other.mask_errors
-            if prefix and entry.what != "resource":
-                entry.name = f"{prefix}__{entry.name}"
-                entry.definition = {**entry.definition, "name": entry.name}
-            getattr(self, f"{entry.what}s").add(entry)
+        for kind in OFFERS:
+            for entry in map(copy.copy, [*getattr(other, kind).values()]):
+                entry.masked |= other.mask_errors
+                if prefix and kind != "resources":
+                    entry.name = f"{prefix}__{entry.name}"
+                    entry.definition = {**entry.definition, "name": entry.name}
+                getattr(self, kind).add(entry)
+        other.included = True
 
     # Announcing; from any thread.
 
     def _changed(self, entry: Entry) -> None:
+        if self.included:
+            logger.warning("%r of %s came or went after include(): the other server does not see "
+                           "that", entry.name, self.name)
+            self.included = False
         kind = f"{entry.what}s"
         more = {"subscribe": True} if kind == "resources" else {}
         self.declared.setdefault(kind, {**more, "listChanged": True})

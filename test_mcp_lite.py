@@ -5970,10 +5970,10 @@ A modern client is told of what it listens for and of nothing else, after an ack
             return name
 
         given = [app.tool(fn), app.tool("other")(fn), app.prompt(fn), app.resource("x://{name}")(fn),
-                 app.complete("fn", "name")(fn), app.method("acme/x")(fn), app.on("notifications/x")(fn),
+                 app.complete("fn", "name")(fn), app.on("notifications/x")(fn),
                  app.add_tool(fn, name="third"), app.add_prompt(fn, name="p")]  # fmt: skip
         assert given == [fn] * len(given)
-        assert app.middleware(print) is print
+        assert app.middleware(print) is app.method("acme/x")(print) is print
         assert list(app.tools) == ["fn", "other", "third"]
 
 
@@ -6619,6 +6619,7 @@ class TestServing:
         (lambda app: m.Server("demo", port=8000), r"""^Server\(\) \(HTTP options go to run\("http", port=8000\)\): no option 'port'; available: name, .*, state_key$"""),
         (lambda app: m.Server("demo", zoo=1, bar=2, host=3, alpha=4), "no option 'zoo'"),
         (lambda app: m.Server("demo", verison="1"), r"no option 'verison'; did you mean version\?"),
+        (lambda app: m.Server("demo", "Use it to add numbers."), "'Use it to add numbers.' is not a version: pass it as instructions="),
         (lambda app: m.Server(capabilities={"x": True}), "capabilities={'x': True}: each capability must be a dict"),
         (lambda app: m.Server(capabilities={"x": {"rate": float("inf")}}), "JSON has no NaN, no Infinity"),
         (lambda app: m.Server(icons=[{"src": b"a.png"}]), "bytes is not JSON serializable"),
@@ -6679,6 +6680,7 @@ class TestServing:
          r"input_schema=: not in the function: \['c'\]; only in the function: none$"),
         (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"only in the function: \['b'\]$"),
         (lambda app: app.method("tools/list")(print), "middleware"),
+        (lambda app: app.method("a/b")(lambda params: {}), r"the function of 'a/b' is called with \(ctx, params\): too many"),
         (lambda app: app.tool(task="maybe")(print), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
@@ -6840,9 +6842,11 @@ class TestServing:
         inner.middleware(lambda ctx, call_next: call_next(ctx))
         app.include(inner)
         assert "the middlewares, methods, pages and lifespan of inner are not used" in caplog.text
-        assert "offers nothing yet" not in caplog.text
-        app.include(m.Server("later"))
-        assert "later offers nothing yet" in caplog.text
+        assert "after include()" not in caplog.text
+        inner.add_tool(lambda: 1, name="late")
+        inner.remove_tool("late")
+        assert caplog.text.count("'late' of inner came or went after include()") == 1
+        assert [*app.tools] == ["divide"]
 
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
