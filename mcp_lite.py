@@ -9,18 +9,29 @@ a client, or both. Read from top to bottom, the file is the textbook of the prot
 It is not a framework: no HTTP/2, no HTML, no process manager, no schema language but JSON
 Schema 2020-12 (and draft-07). Where one listener is not enough, it serves under any ASGI server.
 
-A SERVER                                      A CLIENT
+A SERVER
 
-    from mcp_lite import Server                   import asyncio
-                                                  from mcp_lite import Client
+    from mcp_lite import Server
+
     app = Server("demo", "1.0")
-                                                  async def main():
-    @app.tool                                         # or Client(a command, a URL, a Server)
-    def add(a: int, b: int = 0) -> int:               async with Client("server.py") as c:
-        '''Add two numbers.'''                            print(await c.call("add", {"a": 1}))
+
+    @app.tool
+    def add(a: int, b: int = 0) -> int:
+        '''Add two numbers.'''
         return a + b
-                                                  asyncio.run(main())
-    app.run()      # or run("http", port=8000)
+
+    app.run()  # or run("http", port=8000)
+
+A CLIENT
+
+    import asyncio
+    from mcp_lite import Client
+
+    async def main():
+        async with Client("server.py") as c:  # or Client(a command, a URL, a Server)
+            print(await c.call("add", {"a": 1}))
+
+    asyncio.run(main())
 
 THE NOUNS OF MCP
 
@@ -1397,10 +1408,9 @@ class Transport:
     """
 
     name = "peer"  #: what to call the other end in messages
-    #: is called when a request of ours cannot be answered, with the reason; set by the Peer
-    failed: Callable[[ReqId, MCPError], None] = nothing
-    #: is called when announcements may have been missed, with True if the session has gone, too;
-    #: set by the Client
+    # A channel calls these two, which the Peer and the Client set.
+    failed: Callable[[ReqId, MCPError], None] = nothing  #: when a request cannot be answered
+    #: when announcements may have been missed; True: the session has gone, too
     interrupted: Callable[[bool], Any] = nothing
     outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
