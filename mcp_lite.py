@@ -267,9 +267,7 @@ MAX_STATE_BYTES = 256 * 1024  # a requestState; every round carries it both ways
 BUFFER_BYTES = 64 * 1024  # taken by one read(), or kept before the other side has to wait
 MAX_HEAD_BYTES = 32 * 1024  # a head of HTTP, or a line on stderr; nginx has 4 x 8 KiB, Node 16 KiB
 MAX_TOKEN_BYTES = 8192  # an access token: it goes into a head
-MAX_ID_CHARS = 65_536  # a request id: its response repeats it
-MAX_INFO_BYTES = 65_536  # what a client tells in a handshake
-MAX_LOG_CHARS = 65_536  # data of a log message that are not JSON
+MAX_TEXT = 65_536  # a request id, what a client tells of itself, data of a log message as text
 MAX_PATTERN_CHARS = 10_000  # a text for a pattern, which may take the square of its length
 MAX_URI_CHARS = 2048  # a URI for templates, counted as it is sent
 SHOWN_CHARS = 200  # one string in a trace: a sentence or two, not an image
@@ -318,15 +316,9 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 
 @dataclass_transform()
 class Row:
-    """A plain record: a subclass annotates its fields, and a class attribute is a default.
+    """A record, like a dataclass: a subclass annotates its fields; a class attribute is a default.
 
-    It is defined ten times as fast as a dataclass, and every import waits for that.
-
-    >>> class Point(Row):
-    ...     x: int
-    ...     y: int = 0
-    >>> Point(1, y=2)
-    Point(x=1, y=2)
+    It is defined ten times as fast, and every import waits for that.
     """
 
     def __init__(self, *values: Any, **named: Any):
@@ -551,7 +543,7 @@ def error(req_id: ReqId | None, exc: MCPError) -> Msg:
 def is_id(value: JSON) -> bool:
     """Return whether `value` may be a request id (or a progress token)."""
     # a bool is an int to isinstance()
-    return type(value) is int or (type(value) is str and len(value) < MAX_ID_CHARS)
+    return type(value) is int or (type(value) is str and len(value) < MAX_TEXT)
 
 
 def classify(msg: JSON) -> str:
@@ -4108,7 +4100,7 @@ class Context(ServerExchange):
             try:
                 encode(data := to_json(data))
             except ENCODE_ERRORS:
-                data = str(data)[:MAX_LOG_CHARS]
+                data = str(data)[:MAX_TEXT]
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
@@ -5498,9 +5490,9 @@ async def initialize(ctx: Context) -> Msg:
     if session.state != START:
         raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
-    if len(encode([info, declared])) > MAX_INFO_BYTES:
+    if len(encode([info, declared])) > MAX_TEXT:
         raise RPCError(
-            INVALID_PARAMS, f"clientInfo and capabilities have more than {MAX_INFO_BYTES} bytes"
+            INVALID_PARAMS, f"clientInfo and capabilities have more than {MAX_TEXT} bytes"
         )
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "SHOULD be the latest"
     wanted = params["protocolVersion"]
