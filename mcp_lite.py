@@ -823,8 +823,8 @@ class Method:
         self.lists = re.findall(r"(\w+)\[(\w+)\]", line)
         #: the parameter that names the tool, URI or task; the HTTP header `mcp-name` repeats it
         #: (spec: basic/transports/streamable-http#standard-request-headers)
-        self.mirrors = next((name for name, *_ in self.takes if name in ("name", "uri", "taskId")
-                             and era != "legacy"), "")
+        self.mirrors: Any = next((name for name, *_ in self.takes
+                                  if name in ("name", "uri", "taskId") and era != "legacy"), None)
 
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
@@ -7959,7 +7959,10 @@ def sendable_token(token: Any) -> Any:
 def sendable_headers(headers: Any) -> Fields:
     """Return headers, their names in lower case; ValueError for what no message can carry."""
     given = {name.lower(): value for name, value in dict(headers or {}).items()}
-    header_lines((*given.items(),))
+    try:
+        header_lines((*given.items(),))
+    except TypeError:  # no hash, so no cache: it is not a str
+        header_lines.__wrapped__((*given.items(),))
     return given
 
 ####
@@ -8030,7 +8033,7 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     """Yield the mirrors in a part of a schema; its `path` is None where mirrors are not allowed."""
     if isinstance(node, list):
         node = dict(enumerate(node))
-    if not isinstance(node, dict):
+    elif not isinstance(node, dict):
         return
     if "x-mcp-header" in node:
         name, plain = node["x-mcp-header"], node.get("type") in ("string", "integer", "boolean")
@@ -8042,7 +8045,7 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
                 yield from _find_mirrors(field, None if path is None else (*path, name))
-        else:
+        elif key not in ("const", "default", "enum", "examples"):  # values, not schemas
             yield from _find_mirrors(value, None)
 
 
@@ -8457,11 +8460,12 @@ class Listener:
             else:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **options)
-        except OSError as exc:  # TLS errors, too
-            where, why = uds or f"port {port} of {host}", exc.strerror or exc
-            if exc.errno == errno.EADDRINUSE:
+        except (OSError, ValueError) as exc:  # of TLS, too; ValueError: it is not a DNS name
+            code, why = getattr(exc, "errno", None), getattr(exc, "strerror", None) or exc
+            if code == errno.EADDRINUSE:
                 why = "it is in use: choose another, or end the program that has it"
-            raise CannotServe(exc.errno, f"cannot listen on {where}: {why}") from None
+            where = uds or f"port {port} of {host}"
+            raise CannotServe(code, f"cannot listen on {where}: {why}") from None
         address = self.server.sockets[0].getsockname()
         if not isinstance(address, tuple):
             return f"{self.scheme}://localhost"

@@ -6630,6 +6630,7 @@ class TestServing:
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
+        (lambda app: m.Client("http://localhost/", headers={"Vary": ["a", "b"]}), "vary cannot be sent: a value is a str"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
         (lambda app: m.Client(app, progress=True), "progress= must be a function, not bool"),
         (lambda app: m.Client(app, sample=False), "sample= must be a function, not bool"),
@@ -8073,7 +8074,7 @@ asyncio.run(main())""",
 
     @pytest.mark.parametrize("options, problem", [
         ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it"),
-        ("ssl=('nope.pem', 'nope.key')", "nope.pem"),
+        ("ssl=('nope.pem', 'nope.key')", "nope.pem"), ("host='a..b'", "one: cannot listen on port 8000 of a..b: "),
         pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
     ])  # fmt: skip
     def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem):
@@ -13649,7 +13650,11 @@ class TestMirroring:
 
     async def test_an_argument_may_be_called_like_the_keyword(self):
         app = m.Server()
-        schema = {"properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}}
+        schema = {"properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}, "default": {}}}
+        for keyword in ("const", "default"):  # nor is it the keyword in a value
+            schema["properties"]["default"][keyword] = {"x-mcp-header": "R"}
+        for keyword in ("enum", "examples"):
+            schema["properties"]["default"][keyword] = [{"x-mcp-header": "R"}]
         app.add_tool(lambda **a: "1", name="x", input_schema=schema)
         async with http_calling(app, opened=False) as (caller, _):
             msg, fields = modern_call(1, "x", {"x-mcp-header": "a", "properties": "b"})
@@ -13679,6 +13684,8 @@ class TestMirroring:
                     await c.call("count", {"n": number})
         async with m.Client(app) as c:  # where there are no headers, all integers pass
             await c.call("count", {"n": number})
+            msg, fields = modern(1, "tools/list", {"": "a parameter without a name"})
+            assert (await caller.post(msg, **fields))[0] == 200
         assert heard == [number] * (3 if fits else 1)
 
     async def test_a_server_compares_header_and_argument(self):
