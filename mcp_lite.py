@@ -1020,11 +1020,12 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"
 class Session(Facts):
     """The facts of a legacy conversation; of a modern one, only its revision."""
 
+    subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
+
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
-        self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
         self.server_capabilities: Msg = {}
 
     def resume(self, rev: str) -> None:
@@ -4766,6 +4767,7 @@ class Conversation(Peer):
             await call_plain(listener, ctx, ctx.params)
 
     def on_lost(self) -> None:
+        self.server.subscribers.discard(self)
         while self.exit_callbacks:
             self.call_back(self.exit_callbacks.popitem()[1])
 
@@ -5503,8 +5505,8 @@ async def initialize(ctx: Context) -> Msg:
     session.server_capabilities = offered = {
         name: without(each, *news) for name, each in server.declared.items()}
     session.state = AGREED
-    server.subscribers.add(conversation)
-    ctx.at_end(partial(server.subscribers.discard, conversation))
+    if not conversation.lost:
+        server.subscribers.add(conversation)  # until on_lost()
     return without_none(protocolVersion=session.rev, capabilities=offered, serverInfo=server.info,
                         instructions=server.instructions)
 
@@ -7426,13 +7428,11 @@ class RequestHead(Row):
     path: str
     query: str
     headers: Fields
-    #: what was found out from it, for the next one with the same bytes: see access_of() and
-    #: check_modern_post()
+    #: what access_of() and check_modern_post() found out, for the next one with the same bytes
     notes: dict[Any, Any]
-    # No fields: parse_request_head() sets them, for our own sockets only.
-    size = 0  #: of the body in bytes, or CHUNKED
-    minor = 1  #: the version is HTTP/1.minor; 2 and more are as 1
-    keep_alive = False
+    size: int  #: of the body in bytes, or CHUNKED
+    minor: int  #: the version is HTTP/1.minor; 2 and more are as 1
+    keep_alive: bool
 
 
 class ResponseHead(Row):
@@ -7500,10 +7500,8 @@ def parse_request_head(block: bytes) -> RequestHead:
         headers["host"], target = found[2], f"/{found[5].removeprefix('/')}"
     path, _, query = target.partition("?")
     shared = types.MappingProxyType(headers)  # by equal heads: Listener.known_head
-    head = RequestHead(method, path, query, shared, {})
-    head.size, head.minor = body_size(headers, minor), minor
-    head.keep_alive = is_keep_alive(headers, minor)
-    return head
+    return RequestHead(method, path, query, shared, {}, body_size(headers, minor), minor,
+                       is_keep_alive(headers, minor))
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
@@ -7536,7 +7534,7 @@ def encode_request(method: str, target: str, headers: Fields, body: bytes = b"")
 
 @lru_cache(256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
-    """Return the head of a response, but for its length, its date and the empty line."""
+    """Return the head of a response without its length, its date and the empty line."""
     from http.client import responses
 
     return f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n".encode() + header_lines(fields)
@@ -7647,8 +7645,7 @@ class Wire(asyncio.StreamReader):
         await self.arrived.wait()
 
     @property
-    def available(self) -> int:
-        """How many bytes are unread."""
+    def available(self) -> int:  # bytes
         return len(self.buffer) - self.pos
 
     def take(self, size: int) -> bytes:
@@ -8239,7 +8236,7 @@ async def answer_with(
 #     input while it closes   PROBE_SECONDS                     it is cut off
 
 NEVER = float("inf")  # the time of what has no deadline
-NO_HEAD = RequestHead("", "", "", {}, {})  # of what was refused before it had one
+NO_HEAD = RequestHead("", "", "", {}, {}, 0, 1, False)  # of what was refused before it had one
 
 
 class SocketResponse(Response):
@@ -8539,7 +8536,6 @@ STREAM_HEADERS = {
     # spec: basic/transports/streamable-http#receiving-messages -- else proxies hold events back
     "x-accel-buffering": "no"
 }
-COMMENT = b":\n\n"  # clients skip it
 EVENT_BYTES = 2048  # what an event takes besides its data
 
 
@@ -8559,21 +8555,22 @@ class KeptEvents(OrderedDict[Any, bytes]):
 
 
 class Stream:
-    """What answers a POST, called with each message; or a session's standalone stream.
+    """The way to a client: called with each message that answers a POST, or that no request caused.
 
-    It has a `response` while somebody waits or reads, and a `name` once it sends events: until
-    then, the answer to a POST may be JSON.
+    response, but no name    a POST waits for its answer, which may be JSON
+    response and name        a reader is sent each event
+    name, but no response    a session keeps the events until a reader comes
     """
 
     name = ""  # begins the ids of its events
-    newest = sent = 0  # numbers of events: the newest, and the newest that was sent
-    complete = False  # whether the newest is the last
+    newest = sent = 0  # numbers of events: the newest, and the newest that a reader was sent
+    complete = False  # whether no other will come
 
     def __init__(
         self, conversation: HTTPConversation, response: Response | None = None,
-        caller: Caller = NOBODY
+        principal: Any = None
     ):
-        self.conversation, self.response, self.caller = conversation, response, caller
+        self.conversation, self.response, self.principal = conversation, response, principal
         self.endpoint = conversation.endpoint
         self.sent_at = self.endpoint.now
         if response:
@@ -8587,7 +8584,7 @@ class Stream:
         if self.name or not final:
             return self.send_event(msg, final)
         # What may raise comes first: then the response can still be an error.
-        body, (status, headers) = encode(msg), conversation.head_of(msg, self.caller.principal)
+        body, (status, headers) = encode(msg), conversation.head_of(msg, self.principal)
         response = self.release()  # None if the session has ended
         return response.send(status, headers, body) if response else nowhere(msg)
 
@@ -8595,7 +8592,7 @@ class Stream:
         """Send a message as an event, which a session keeps."""
         data = b"data: %b\n\n" % encode(msg)
         await self.open()
-        self.newest, self.complete = self.newest + 1, final
+        self.newest += 1
         if self.conversation.stores_events:
             data = f"id: {self.name}-{self.newest}\n".encode() + data
             self.endpoint.kept.keep((self, self.newest), data)
@@ -8605,27 +8602,32 @@ class Stream:
             await response.write(data, not final)
 
     async def open(self) -> None:
-        """Begin a stream of events, if the response has not begun."""
+        """Begin the response as a stream of events, unless it has begun."""
         if self.response and not self.name:
             await self.attach(self.response)
 
-    async def attach(self, response: Response, first: bytes = b"") -> None:
-        """Give the stream a reader: send `first`, or an id to resume from, and what was missed."""
-        conversation, kept = self.conversation, self.endpoint.kept
-        missed = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
+    async def attach(self, response: Response, last: int | None = None) -> None:
+        """Send all events to this reader from now on, and first those after its `last` one.
+
+        A reader without a last one gets those that nobody was sent, and an id to resume from.
+        """
+        conversation, kept, primer = self.conversation, self.endpoint.kept, b""
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
-        if conversation.can_resume and not first:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server
-            first = f"id: {self.name}-{self.sent}\nretry: {RETRY_MS}\ndata: \n\n".encode()
-        self.response, self.sent, self.sent_at = response, self.newest, self.endpoint.now
-        self.endpoint.live.add(self)
-        response.at_end(partial(self.detach, response))
-        if self.complete:
-            self.release()
+        if last is None:
+            last = self.sent
+            if conversation.can_resume:
+                # spec 2025-11-25: basic/transports#sending-messages-to-the-server
+                primer = f"id: {self.name}-{last}\nretry: {RETRY_MS}\ndata: \n\n".encode()
+        missed = [kept.get((self, n), b"") for n in range(last + 1, self.newest + 1)]
+        self.sent, self.sent_at = self.newest, self.endpoint.now
+        if not self.complete:
+            self.response = response
+            self.endpoint.live.add(self)
+            response.at_end(partial(self.detach, response))
         await response.send(200, {**STREAM_HEADERS, **conversation.headers},
-                            first + b"".join(missed), not self.complete)
+                            primer + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
         if self.response is response:
@@ -8633,6 +8635,7 @@ class Stream:
             self.conversation.reader_left()
 
     def release(self) -> Response | None:
+        """Be without a reader; return the one that was there."""
         response, self.response = self.response, None
         self.endpoint.live.discard(self)
         return response
@@ -8642,14 +8645,14 @@ class Stream:
         self.sent_at = self.endpoint.now
         await self.open()
         if self.response:
-            await self.response.write(COMMENT)
+            await self.response.write(b":\n\n")
 
     async def pause(self, retry_ms: int) -> bool:
         """End the connection, not the stream; return False if the client cannot come back."""
-        if self.conversation.can_resume:
+        if can_resume := self.conversation.can_resume:
             await self.open()
             await self.end(b"retry: %d\n\n" % retry_ms)
-        return self.conversation.can_resume
+        return can_resume
 
     async def end(self, data: bytes = b"") -> None:
         if (response := self.release()) and response.begun:
@@ -8662,7 +8665,6 @@ class HTTPConversation(Conversation):
     """A conversation over HTTP. This class itself serves one POST of a server without sessions."""
 
     stores_events = False  # whether events are numbered and kept
-    headers: Fields = {}  # of the answer that opens a session, and of its streams
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
@@ -8670,7 +8672,16 @@ class HTTPConversation(Conversation):
         self.id = id  # of a session
         self.standalone: Any = None  # the stream of a session for what no request caused
         self.endpoint, self.loads = endpoint, endpoint.loads
-        self.streams: Any = weakref.WeakValueDictionary()  # by name; kept events and we hold them
+
+    @cached_property
+    def streams(self) -> Any:
+        """Its streams of events, by name, while they go on or have kept events."""
+        return weakref.WeakValueDictionary()
+
+    @property
+    def headers(self) -> Fields:
+        """Those of the answer that opens a session, and of its streams."""
+        return {SESSION_HEADER: self.id} if self.stores_events else {}  # HTTP+SSE has a URL
 
     @property
     def can_resume(self) -> bool:
@@ -8679,7 +8690,7 @@ class HTTPConversation(Conversation):
 
     async def serve_post(self, msg: Any, request: Any, response: Response, size: int) -> None:
         """Serve a request, or a batch; this task may outlast its connection."""
-        stream = Stream(self, response, request)
+        stream = Stream(self, response, request.principal)
         try:
             if type(msg) is list:
                 await self.reply_batch(msg, stream, request, size)
@@ -8707,8 +8718,8 @@ class HTTPConversation(Conversation):
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
             challenge = self.endpoint.authenticator.scope_challenge(scope, principal)
             return 403, {**JSON_HEADERS, **challenge}
-        modern = self is self.endpoint.modern
-        return MODERN_STATUS.get(code, 200) if modern else 200, JSON_HEADERS
+        statuses = MODERN_STATUS if self is self.endpoint.modern else {}
+        return statuses.get(code, 200), JSON_HEADERS
 
     async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
@@ -8752,8 +8763,6 @@ class HTTPSession(HTTPConversation):
         super().__init__(endpoint, caller, id)
         self.owner, self.used = caller.owner, endpoint.now
         self.standalone = Stream(self)
-        if self.stores_events:  # else it has its id in a URL
-            self.headers = {SESSION_HEADER: id}
 
     @property
     def idle(self) -> bool:
@@ -8775,8 +8784,7 @@ class HTTPSession(HTTPConversation):
             raise ProtocolError("the events after last-event-id are not kept")
         if former := stream.release():
             self.endpoint.tasks.spawn(former.end())
-        stream.sent = number
-        await stream.attach(response, COMMENT)  # the client has an id to resume from
+        await stream.attach(response, number)
 
 
 class PairSession(HTTPSession):
@@ -9200,7 +9208,8 @@ class Endpoint:
         session = self.open_session(PairSession, request)
         # spec 2024-11-05: basic/transports#http-with-sse
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
-        await session.standalone.attach(response, f"event: endpoint\ndata: {where}\n\n".encode())
+        await session.standalone.attach(response)
+        await response.write(f"event: endpoint\ndata: {where}\n\n".encode())
         session.listen(session.standalone)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
@@ -9438,7 +9447,7 @@ class ASGIApp(Endpoint):
             path = self.path  # the mount itself is the endpoint
         client = scope.get("client") or ("local",)  # over a Unix socket
         query = scope.get("query_string", b"").decode("latin-1")
-        head = RequestHead(scope["method"], path, query, headers, {})
+        head = RequestHead(scope["method"], path, query, headers, {}, 0, 1, False)
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
