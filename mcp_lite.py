@@ -8212,7 +8212,7 @@ async def answer_with(
     except asyncio.CancelledError:
         response.lose()
         raise
-    except Exception:
+    except (Exception, SystemExit):  # a page does not end the server
         logger.exception("%s %s failed", request.method, request.path)
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 

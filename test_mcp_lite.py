@@ -11101,13 +11101,15 @@ class TestServedConnections:
                 assert (await ask(first.url))[0] == 401
                 assert (await ask(second.url))[0] == 400
 
-    async def test_a_handler_that_fails_gives_500_without_its_reason(self):
+    @pytest.mark.parametrize("problem", [ValueError, SystemExit])
+    async def test_a_handler_that_fails_gives_500_without_its_reason(self, problem):
         async def page(request):
-            raise ValueError("secret")
+            raise problem("secret")
 
         async with one_page(page) as server:
-            status, _, body = await ask(server.url, target="/p")
-        assert status == 500 and b"secret" not in body
+            for _ in range(2):
+                status, _, body = await ask(server.url, target="/p")
+                assert status == 500 and b"secret" not in body
 
     async def test_context_variables_of_one_request_are_not_seen_by_the_next(self):
         seen, mine = [], contextvars.ContextVar("mine", default=0)
