@@ -9337,6 +9337,8 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
 
 
 class ASGIResponse(Response):
+    _start: Any = None  # the event with the head, until it is sent
+
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
         super().__init__()
         self.buffers, self._receive, self._emit = app.buffers, receive, send
@@ -9367,19 +9369,19 @@ class ASGIResponse(Response):
             pass
 
     async def _write(self, head: Head | None, data: bytes, more: bool) -> None:
-        start = {}
         if head:
             status, headers = head
             pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
             if not (more or status in (204, 304)):
                 pairs.append((b"content-length", b"%d" % len(data)))
-            start = {"type": "http.response.start", "status": status, "headers": pairs}
+            self._start = {"type": "http.response.start", "status": status, "headers": pairs}
         pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
         data = b""
         try:
             async with self._lock:
-                if start:
-                    await self._emit(start)
+                if self._start:  # also that of a write() that was cancelled here
+                    await self._emit(self._start)
+                    self._start = None
                 if more or len(pieces) > 1:
                     await self._send(pieces, more)
                 else:
@@ -9413,6 +9415,10 @@ class ASGIApp(Endpoint):
         """Serve a lifespan, or a request until it is answered or its client is gone."""
         if scope["type"] == "lifespan":
             return await self._follow_lifespan(receive, send)
+        if scope["type"] == "websocket":  # to close what is not accepted answers 403
+            await receive()
+            await send({"type": "websocket.close"})
+            return
         if not self.loop:
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "

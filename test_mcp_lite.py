@@ -12504,6 +12504,35 @@ class TestASGI:
             assert (status, answer["error"]["message"]) == (503, "the server is shutting down")
             assert (await stream.answer())[0] == 200 and stream.done
 
+    async def test_a_session_that_ends_while_the_server_sends_still_gives_an_error(self):
+        class Slow(ASGI):
+            async def send(self, message):
+                begun.set()
+                await gate.wait()
+                await super().send(message)
+
+        begun, gate = asyncio.Event(), asyncio.Event()
+        async with asgi_app(sample_app()) as asgi:
+            session = await asgi_session(asgi)
+            asked = Slow(asgi, body=call_of(1, "count", {"to": 2}), **session)
+            await begun.wait()
+            assert (await ASGI(asgi, "DELETE", **session).answer())[0] == 204
+            await idle()
+            gate.set()
+            status, headers, body = await asked.answer()
+        assert (status, headers["content-type"]) == (200, "text/event-stream") and b"the session has ended" in body
+
+    async def test_a_websocket_is_refused_before_it_is_accepted(self):
+        """ASGI, HTTP & WebSocket: to close it answers 403."""
+        came, said = asyncio.Queue(), []
+
+        async def say(message):
+            said.append(message)
+
+        came.put_nowait({"type": "websocket.connect"})
+        await m.Server().asgi({"type": "websocket", "path": "/mcp", "headers": []}, came.get, say)
+        assert said == [{"type": "websocket.close"}] and came.empty()
+
     async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self, asgi):
         asked = ASGI(asgi, body=hello(), whole=False)
         await idle()
