@@ -9008,12 +9008,9 @@ class Endpoint:
         self.grace, self.max_body = grace, max_body
         self._add_routes()  # refuses two pages in one place
 
-    async def startup(self) -> None:
-        """Open the lifespan, for the engine to close at last, and begin on this loop."""
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(lifespan_of(self.server))
-            self._add_routes()  # pages may have come since
-            self.close_lifespan = stack.pop_all().aclose
+    def startup(self, stack: AsyncExitStack) -> None:
+        """Begin on this loop, until the stack ends."""
+        self._add_routes()  # pages may have come since
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.live: set[Stream] = set()  # streams that have a response
         self.kept = KeptEvents()
@@ -9022,6 +9019,7 @@ class Endpoint:
         self.draining = False  # whether new requests are refused
         self.modern = ModernClients(self)
         self._sweep()
+        stack.push_async_callback(self.shutdown)
 
     # Routes.
 
@@ -9294,16 +9292,16 @@ class HTTPServer(Endpoint):
         self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
-        await self.startup()
-        authenticator, self.listener = self.authenticator, Listener(self.answer)
-        try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(lifespan_of(self.server))
+            authenticator, self.listener = self.authenticator, Listener(self.answer)
+            stack.push_async_callback(self.listener.stop, FAREWELL_SECONDS / 2)
+            self.startup(stack)
             root = await self.listener.start(*self.where)
             host = parse_url(root).host
             if authenticator.issuers and not (authenticator.url or is_loopback(host)):
                 raise ValueError("pass Guard(resource_url=...): our URL, as clients know it")
-        except BaseException:
-            await self.__aexit__()
-            raise
+            self.close = stack.pop_all().aclose
         if not (authenticator.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
@@ -9314,11 +9312,7 @@ class HTTPServer(Endpoint):
 
     async def __aexit__(self, *exc: Any) -> None:
         self.listener.stopping = True
-        try:
-            await self.shutdown()
-        finally:
-            await self.listener.stop(FAREWELL_SECONDS / 2)
-            await self.close_lifespan()
+        await self.close()
 
 
 @added
@@ -9471,8 +9465,15 @@ class ASGIApp(Endpoint):
         """Start once, with the first request; the others wait for it."""
         if self.loop is not get_running_loop():
             self.loop, self.buffers = get_running_loop(), Buffers()
-            self.starting = asyncio.ensure_future(self.startup())
+            self.starting = asyncio.ensure_future(self._begin())
         await asyncio.shield(self.starting)
+
+    async def _begin(self) -> None:
+        async with AsyncExitStack() as stack:
+            stack.callback(setattr, self, "loop", None)  # the next request begins anew
+            await stack.enter_async_context(lifespan_of(self.server))
+            self.startup(stack)
+            self._end = stack.pop_all().aclose
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -9485,11 +9486,7 @@ class ASGIApp(Endpoint):
 
     async def close(self) -> None:
         if self.loop:
-            try:
-                await self.shutdown()
-            finally:
-                await self.close_lifespan()
-                self.loop = None
+            await self._end()
 
 ####
 # 41. HTTP client

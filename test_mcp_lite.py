@@ -12652,6 +12652,25 @@ class TestASGI:
             assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
         assert not caplog.records
 
+    async def test_a_lifespan_that_failed_is_opened_again_for_the_next_request(self):
+        tries = []
+
+        @contextlib.asynccontextmanager
+        async def life(app):
+            tries.append(1)
+            if len(tries) == 1:
+                raise ValueError("no database yet")
+            yield
+
+        asgi = sample_app(lifespan=life).asgi_with()
+        first = [ASGI(asgi, body=hello()) for _ in range(2)]
+        for each in first:
+            with pytest.raises(ValueError, match="no database yet"):
+                await each.task
+        await asgi.close()
+        assert (await ASGI(asgi, body=hello()).answer())[0] == 200 and len(tries) == 2
+        await asgi.close()
+
     async def test_the_lifespan_is_left_although_the_end_is_cut_short(self):
         left = []
 
