@@ -8849,6 +8849,7 @@ def principals_by_token(given: Any) -> Any:
 
 cannot_verify = partial(HTTPError, "tokens cannot be verified at the moment", 503,
                         {"retry-after": "10"})
+shutting_down = partial(HTTPError, SHUTTING_DOWN, 503, {"retry-after": "2"})
 
 
 class Authenticator:
@@ -9116,7 +9117,7 @@ class Endpoint:
         try:
             kind = REQUEST if batch else classify(msg)
             if kind is REQUEST and self.draining:
-                raise HTTPError(SHUTTING_DOWN, 503, {"retry-after": "2"})
+                raise shutting_down()
             conversation = self.conversation_of(msg, kind, request)
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
@@ -9165,6 +9166,8 @@ class Endpoint:
         return session
 
     def open_session(self, kind: type[HTTPSession], caller: Caller) -> HTTPSession:
+        if self.draining:  # as in post(), for HTTP+SSE
+            raise shutting_down()
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if not victim:
@@ -9430,8 +9433,7 @@ class ASGIApp(Endpoint):
             if response.begun:
                 await response.end()
             else:
-                problem = ProtocolError(SHUTTING_DOWN, TOO_BUSY, http_status=503)
-                await answer_with(self.answer, request, response, problem)
+                await answer_with(self.answer, request, response, shutting_down())
         finally:
             response.lose()
 

@@ -12384,6 +12384,7 @@ class TestRunningAPort:
             assert (status, headers["retry-after"], headers["connection"]) == (503, "2", "close")
             assert answer["error"]["message"] == "the server is shutting down"
             assert await caller.status("POST", INITIALIZED) == 202
+            assert await caller.status("GET", b"", "/sse") == 503
             app.gate_of("x").set_result(None)
             assert (await call)[2]["result"]["content"][0]["text"] == "x"
             await ending
