@@ -9218,14 +9218,12 @@ class Endpoint:
         check_json(request.headers)
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
-        if not isinstance(session, PairSession):
-            raise ProtocolError(f"the messages of this session go to {self.path}")
         stream = session.standalone
         if stream.response:
             await stream.response.write(b"")  # waits until the client has read enough
         session.receive(request.body, stream, request)
         request.body = b""
-        await response.send(202, {"content-type": "text/plain"}, b"Accepted")
+        await response.send(202, {})
 
     # Time.
 
