@@ -9611,6 +9611,8 @@ def keep_watch(sock: Any) -> None:
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
+    answered = False  # whether the server has ever sent a response
+
     def __init__(self, url: URL, *, ssl: Any, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
@@ -9641,9 +9643,13 @@ class HTTPClient:
                 trace_head("<", f"{head.status}, to {method} {url}", head.headers)
             except BaseException as exc:
                 response.abort()
-                if isinstance(exc, (OSError, ProtocolError)):
-                    raise ConnectionClosed(f"{url}: {exc}") from exc
-                raise
+                if not isinstance(exc, (OSError, ProtocolError)):
+                    raise
+                hint = ""  # an alert of TLS begins with 0x15
+                if not (self.ssl or self.answered) and response.buffer[:1] in (b"", b"\x15"):
+                    hint = "; if the server speaks TLS, write https://"
+                raise ConnectionClosed(f"{url}: {exc}{hint}") from exc
+            self.answered = True
             status, where = head.status, head.headers.get("location")
             if where is None or status not in (301, 302, 303, 307, 308):
                 return response
@@ -9669,7 +9675,7 @@ class HTTPClient:
             return await within(CONNECT_SECONDS, self._open(), late)
         except (OSError, UnicodeError, ProtocolError) as exc:  # UnicodeError: no DNS name
             reason = str(exc) or "the server ended the connection where TLS begins"
-            if re.search("WRONG_VERSION|RECORD_LAYER", reason):
+            if re.search("WRONG_VERSION|RECORD_LAYER|where TLS begins", reason):
                 reason += "; for a server without TLS, write http://"
             if "CERTIFICATE_VERIFY" in reason:
                 reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"

@@ -13527,10 +13527,36 @@ class TestClientOverHTTP:
             await eventually(lambda: heard)
             await client.close()
 
-    async def test_https_to_a_server_without_tls_says_so(self):
+    async def test_https_to_a_server_without_tls_and_http_to_one_with_it_are_told(self, certificate):
         async with sample_app().http(port=0) as server:
             with pytest.raises(m.ConnectionClosed, match="for a server without TLS, write http://"):
                 await m.Client(server.url.replace("http", "https")).connect()
+        async with sample_app().http(port=0, ssl=certificate) as server:
+            with pytest.raises(m.ConnectionClosed, match="if the server speaks TLS, write https://"):
+                await m.Client(server.url.replace("https", "http")).connect()
+
+    @pytest.mark.parametrize("said, scheme, told", [
+        (b"", "http", "write https://"), (b"\x15\3\3\0\2\2\x46", "http", "write https://"), (b"SSH-2.0\r\n", "http", ""),
+        (b"", "https", "write http://"),
+    ])  # fmt: skip
+    async def test_a_server_that_only_ends_the_connection_may_speak_the_other_scheme(self, said, scheme, told):
+        async def serve(wire):
+            await wire.reader.read(5)
+            wire.end(said)
+
+        async with scripted(serve) as url:
+            with pytest.raises(m.ConnectionClosed, match="connection") as caught:
+                await m.Client(url.replace("http", scheme)).connect()
+        assert told in str(caught.value) and ("write http" in str(caught.value)) == bool(told)
+
+    async def test_a_connection_that_is_lost_later_says_nothing_of_tls(self):
+        async def on_call(wire, head, msg):
+            wire.drop()
+
+        async with talking(Scripted(on_call)) as client:
+            with pytest.raises(m.ConnectionClosed) as caught:
+                await client.request("acme/x")
+        assert "https" not in str(caught.value)
 
     async def test_connecting_to_nobody_says_where(self, no_proxies):
         with socket.create_server(("127.0.0.1", 0)) as sock:
