@@ -7955,7 +7955,10 @@ def sendable_token(token: Any) -> Any:
 
 def sendable_headers(headers: Any) -> Fields:
     """Return headers, their names in lower case; ValueError for what no message can carry."""
-    given = {name.lower(): value for name, value in dict(headers or {}).items()}
+    try:
+        given = {str.lower(name): value for name, value in dict(headers or {}).items()}
+    except (TypeError, ValueError):
+        raise TypeError('headers must be a dict of texts: {"name": "value"}') from None
     try:
         header_lines((*given.items(),))
     except TypeError:  # no hash, so no cache: it is not a str
@@ -9498,6 +9501,9 @@ class ASGIApp(Endpoint):
 #          3. An idle connection that is old, lost, or brought unsolicited data is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
+warn_once = lru_cache()(logger.warning)
+
+
 def client_ssl(ssl: Any) -> Any:
     """Return the SSLContext passed, or one that trusts a CA file or the system's roots."""
     from ssl import SSLContext, create_default_context
@@ -9625,6 +9631,8 @@ class HTTPClient:
         redirects: int = MAX_REDIRECTS
     ) -> HTTPResponse:
         """Send a request; return its response when the head is there."""
+        if "authorization" in headers and not is_safe(self.url):
+            warn_once("the token for %s is sent unencrypted: use https", str(self.url))
         forwarder = None if self.ssl else self.proxy  # TLS goes through a tunnel
         fields = {
             "host": self.url.authority, "user-agent": f"mcp_lite/{__version__}",
@@ -9733,8 +9741,6 @@ class Authorizer:
 
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
-        if token and not is_safe(http.url):
-            logger.warning("the token for %s is sent unencrypted: use https", http.url)
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request; the user may be asked if `ask`."""
@@ -9781,7 +9787,6 @@ class Authorizer:
 #: What a POST must still get responses to: ids as text, for some servers answer 1 with "1".
 #: deliver() and abandon() take them out. None: of a stream that answers no POST.
 Pending = Optional[set[str]]
-warn_once = lru_cache()(logger.warning)
 
 
 class HTTPTransport(Transport):

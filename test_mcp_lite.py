@@ -13568,12 +13568,24 @@ class TestClientOverHTTP:
             await m.Client("http://server.invalid/mcp").connect()
         assert "secret" not in str(caught.value)
 
-    async def test_a_token_that_others_can_read_on_its_way_is_warned_of(self, caplog):
-        m.Client("http://server.invalid/mcp", token="secret")
-        assert caplog.messages == ["the token for http://server.invalid/mcp is sent unencrypted: use https"]
-        for url in ("https://server.invalid/mcp", "http://localhost:1/mcp"):
-            m.Client(url, token="secret")
-        assert len(caplog.messages) == 1
+    @pytest.mark.parametrize("name, options", [
+        ("a", {"token": "secret"}), ("b", {"headers": {"Authorization": "Basic secret"}}),
+        ("c", {"headers": lambda: {"authorization": "x"}}),
+    ])  # fmt: skip
+    async def test_a_token_that_others_can_read_on_its_way_is_warned_of_once(self, name, options, no_proxies, caplog):
+        url = f"http://{name}.invalid/mcp"
+        for each in (url, url, f"https://{name}.invalid/mcp", "http://localhost:1/mcp"):
+            with pytest.raises(m.ConnectionClosed):
+                await m.Client(each, revision=V4, **options).connect()
+        assert caplog.messages == [f"the token for {url} is sent unencrypted: use https"]
+
+    @pytest.mark.parametrize("headers", ["x", 5, ["a: b"], {1: "x"}, {b"a": "b"}])
+    async def test_headers_that_are_not_a_dict_of_texts_are_refused(self, headers):
+        says = re.escape('headers must be a dict of texts: {"name": "value"}')
+        with pytest.raises(TypeError, match=says):
+            m.Client("http://localhost:1/mcp", headers=headers)
+        with pytest.raises(m.ConnectionClosed, match=says):
+            await m.Client("http://localhost:1/mcp", headers=lambda: headers).connect()
 
     @pytest.mark.parametrize("url", ["http://", "http://a b/", "http://u:p@h/", "http://h:99999/", "http://h/#x"])
     async def test_a_url_that_cannot_be_is_an_error(self, url):
