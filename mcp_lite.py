@@ -8957,15 +8957,6 @@ async def serve_page(
 PAIR_PATH = "/messages"  # where HTTP+SSE takes messages
 
 
-class Access(Row):
-    """What the head of a request asks for, and may have."""
-
-    route: Any  # None: answer_options() answers
-    guarded: bool  # whether it takes a token
-    cors: Fields
-    headers: Fields  # that a handler may see
-
-
 class Endpoint:
     """The MCP endpoint and the pages beside it, for any engine.
 
@@ -9036,14 +9027,17 @@ class Endpoint:
             self.add("DELETE", self.path, Route(self.delete))
             self.add("GET", "/sse", Route(self.open_pair))
             self.add("POST", PAIR_PATH, Route(self.post_to_pair))
-        pages = self.authenticator.pages(self.path)
+        public = self.authenticator.pages(self.path)
         if self.healthz:
-            pages.update({"/healthz": self.probe, "/readyz": self.probe})
-        for where, fn in pages.items():
-            for method in ("GET", "OPTIONS"):  # fn says what web pages of other origins may do
-                self.add_page(method, where, Route(fn, public=True, any_host=True))
-        for (method, where), route in self.server.routes.items():
-            self.add_page(method, where, route)
+            public.update({"/healthz": self.probe, "/readyz": self.probe})
+        # By OPTIONS, they say what web pages of other origins may do.
+        pages = {(method, where): Route(fn, public=True, any_host=True)
+                 for where, fn in public.items() for method in ("GET", "OPTIONS")}
+        for (method, where), page in [*pages.items(), *self.server.routes.items()]:
+            route = page.replace(fn=partial(serve_page, self.threads, page.fn))
+            self.add(method, where, route)
+            if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
+                self.routes[where].setdefault("HEAD", route)
 
     def add(self, method: str, where: str, route: Route) -> None:
         methods = self.routes.setdefault(where, {})
@@ -9051,19 +9045,14 @@ class Endpoint:
             raise ValueError(f"{method} {where} is served already: choose another path")
         methods[method] = route
 
-    def add_page(self, method: str, where: str, page: Route) -> None:
-        route = page.replace(fn=partial(serve_page, self.threads, page.fn))
-        self.add(method, where, route)
-        if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
-            self.routes[where].setdefault("HEAD", route)
-
     async def probe(self, request: HTTPRequest) -> Any:
         if self.draining and request.path == "/readyz":
             return 503, "text/plain", "draining\n"
         return "ok\n"
 
     def access_of(self, request: HTTPRequest) -> Any:
-        """Return the Access of a request, and note it for equal heads."""
+        """Return the route of a request or None, whether it needs a token, headers for its
+        response, and its headers as a handler may see them; note that for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # By OPTIONS, which has no route, a page asks about another method: its rules hold.
@@ -9077,22 +9066,22 @@ class Endpoint:
         if self.authenticator.locked:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
-        return request.notes.setdefault(self, Access(route, guarded, cors, headers))
+        return request.notes.setdefault(self, (route, guarded, cors, headers))
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         if _trace:
             trace_head("<", f"{request.method} {request.path}", request.headers)
-        access = request.notes.get(self) or self.access_of(request)
-        response.cors = access.cors  # a page must be able to read why it is refused
-        if not access.route:
+        route, guarded, cors, headers = request.notes.get(self) or self.access_of(request)
+        response.cors = cors  # a page must be able to read why it is refused
+        if not route:
             return await self.answer_options(request, response)
-        if access.guarded:
+        if guarded:
             who = await self.authenticator.identify(request)
             request.principal, request.owner = who.principal, who.owner
-        request.headers = access.headers
+        request.headers = headers
         request.body = await response.read(
             BUFFER_BYTES if request.method in ("GET", "HEAD") else self.max_body)
-        await access.route.fn(request, response)
+        await route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
