@@ -9575,15 +9575,14 @@ class HTTPResponse(Wire):
     @property
     def reusable(self) -> bool:
         # RFC 9112 §9.2 -- unsolicited data are not a response
-        if self.buffer or self.ended or self.transport.is_closing():
-            return False
-        return self.complete and is_keep_alive(self.head.headers, self.head.minor)
+        spoilt = self.buffer or self.ended or self.transport.is_closing()
+        return (not spoilt and self.complete
+                and is_keep_alive(self.head.headers, self.head.minor))
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
         idle = self.client.idle
-        # A second call must not give it back twice.
-        if self.reusable and self not in idle and len(idle) < MAX_IDLE:
+        if self.reusable and len(idle) < MAX_IDLE:
             self.since = time.time()
             idle.append(self)
         else:
@@ -9592,15 +9591,6 @@ class HTTPResponse(Wire):
     def abort(self) -> None:
         self.client.open.discard(self)
         self.transport.abort()
-
-
-def keep_watch(sock: Any) -> None:
-    """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
-    import socket
-
-    with suppress(OSError, AttributeError):  # it has closed already; not on this system
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds of silence
 
 
 class HTTPClient:
@@ -9680,6 +9670,8 @@ class HTTPClient:
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
     async def _open(self) -> HTTPResponse:
+        import socket
+
         conn, proxy = HTTPResponse(self), self.proxy
         url = proxy.url if proxy else self.url
         options, loop = Msg(ssl=None if proxy else self.ssl), get_running_loop()
@@ -9690,7 +9682,11 @@ class HTTPClient:
             lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **options)
         self.open.add(conn)
         try:
-            keep_watch(conn.transport.get_extra_info("socket"))
+            # A stream may be silent for hours: the kernel notices that its server is gone.
+            with suppress(OSError, AttributeError):  # it has closed already; not on this system
+                sock = conn.transport.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds
             if proxy and self.ssl:
                 await self._tunnel(conn, proxy)
             if self.admit and not proxy:
@@ -9774,7 +9770,7 @@ class Authorizer:
 #             sent again only if it just reads: the server may have served it.
 
 #: What a POST must still get responses to: ids as text, for some servers answer 1 with "1".
-#: deliver() and abandon() take them out. None: of a stream that answers no POST.
+#: None: of a stream that answers no POST.
 Pending = Optional[set[str]]
 
 
@@ -10048,8 +10044,8 @@ class HTTPTransport(Transport):
             with suppress(Exception):  # also one of the user's headers()
                 # spec 2025-11-25: basic/transports#session-management
                 fields = await self.fields(self.session)
-                (await within(GRACE_SECONDS, self.auth.send(
-                    "DELETE", self.url.target, fields, b"", NEVER), RequestTimeout())).close()
+                await within(GRACE_SECONDS, self.auth.send(
+                    "DELETE", self.url.target, fields, b"", NEVER), RequestTimeout())
         await self.auth.close()
         await self.tasks.close()
         await self.http.close()
