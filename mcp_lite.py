@@ -10574,11 +10574,12 @@ class Fetcher:
         where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
         if not where:
             return {}
-        differs = f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}"
-        if not same_issuer(doc.get("issuer"), issuer):
-            raise AuthError(differs)
-        if doc["issuer"] != issuer:  # one slash; but tokens are compared exactly
-            logger.warning(differs)
+        given = doc.get("issuer")
+        if given != issuer:
+            differs = f"{where}: issuer is {show(given)}, not {issuer}"
+            if not same_issuer(given, issuer):
+                raise AuthError(differs)
+            logger.warning(differs)  # by one slash; but tokens are compared exactly
         for name in ("authorization_endpoint", "token_endpoint"):  # before the user is asked
             if doc.get(name) is not None:
                 oauth_url(doc[name], f"{where}: {name}")
@@ -10615,11 +10616,9 @@ class Fetcher:
 
 __all__ += ["TokenStore", "FileStore"]
 
-FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
-SECRET_FIELDS = ("code code_verifier refresh_token client_secret assertion client_assertion "
-                 "subject_token token").split()
+# The stores, where logins are kept.
 
-Key = tuple[str, ...]  # of a login: what it is, and the URL that it is for
+Key = tuple[str, ...]  # of a login: "login", and the URL of its server
 
 
 class TokenStore:
@@ -10758,6 +10757,13 @@ async def write_whole(path: str, data: bytes) -> None:
             os.unlink(beside)
 
 
+# The state of one login, for the transport that needs its token.
+
+FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
+SECRET_FIELDS = ("code code_verifier refresh_token client_secret assertion client_assertion "
+                 "subject_token token").split()
+
+
 def lacks_scope(challenge: Fields) -> bool:
     """Return whether the token of a request is valid, but not for this request."""
     return challenge.get("error") == "insufficient_scope"
@@ -10788,6 +10794,8 @@ class Login(Authorizer):
         # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
         return str(self.tokens.get("access_token", "")) if seconds_left(self.tokens) > 0 else ""
 
+    # For the transport.
+
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return the header with the token, refreshed if it soon expires."""
         if self.kept is None:
@@ -10816,6 +10824,14 @@ class Login(Authorizer):
         steps.append(await self.once(self.reauthorize, challenge, token, steps))
         return True
 
+    async def close(self) -> None:
+        """Wait for a response that may hold a new refresh token, but not for the user."""
+        if self.work is not None:
+            seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
+            await asyncio.wait([self.work], timeout=seconds)
+
+    # Another token.
+
     async def once(self, fn: Function, *args: Any) -> Any:
         """Call fn(*args) once for all requests that wait for it, even if one is cancelled."""
         if self.work is None or self.work.done():
@@ -10841,46 +10857,6 @@ class Login(Authorizer):
             self.transport.waits_for_user -= self.oauth.person
         return "login"
 
-    async def close(self) -> None:
-        """Wait for a response that may hold a new refresh token, but not for the user."""
-        if self.work is not None:
-            seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
-            await asyncio.wait([self.work], timeout=seconds)
-
-    async def load(self) -> Msg:
-        """Return the saved login to this server, if it is for our client and issuer; else {}."""
-        if not (login := await self.store.load(self.place)):
-            return {}
-        tokens, client = object_of(login, "tokens"), object_of(login, "client")
-        issuer: Any = object_of(login, "server").get("issuer")
-        texts = [tokens.get("access_token"), client.get("client_id"), issuer,
-                 client.get("client_secret") or "", login.get("asked", "")]
-        end = tokens.get("expires_at", 0)
-        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
-            logger.warning("the saved login to %s is damaged, and not used", self.url)
-            return {}
-        if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
-            return {}
-        self.oauth.pin(issuer)
-        return login
-
-    async def keep(self, login: Msg) -> None:
-        await self.store.save(self.place, login)
-        self.kept = login
-
-    async def forget(self) -> bool:
-        """Revoke the tokens if the server can, and forget them; return whether there were any."""
-        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
-            if login := await self.load():
-                token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
-                try:
-                    await self.token_request(login["server"], login["client"], {"token": token},
-                                             "revocation_endpoint")
-                except MCPError as exc:  # RFC 7009 -- forgotten here, whatever happens there
-                    logger.warning("the tokens of %s are not revoked: %s", self.url, exc)
-                await self.store.save(self.place, None)
-            return bool(login)
-
     async def refresh(self) -> str:
         """Get another access token without the user; return the way, "" without success."""
         async with self.store.lock(self.place):
@@ -10900,32 +10876,6 @@ class Login(Authorizer):
                 return ""
             await self.keep({**login, "tokens": {"refresh_token": old["refresh_token"], **new}})
         return "refresh"
-
-    async def token_request(
-        self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
-    ) -> Msg:
-        """Send a request for tokens, or about them. RFC 6749 §3.2"""
-        url = oauth_url(server.get(where), where)
-        headers, more = client_credentials(client, server)
-        assertion = self.oauth.assertion
-        if assertion and client["client_id"] == self.oauth.client_id:
-            headers, more = {}, {
-                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                # Its audience is the issuer: metadata can name a token endpoint of anybody.
-                "client_assertion": str(await maybe_await(assertion(server["issuer"])))
-            }
-        form = {**fields, **more}
-        status, _, doc = await self.fetcher.post_form(url, headers, form)
-        if 200 <= status < 300 and doc.get("error") is None:
-            return doc
-        secrets = client.get("client_secret"), *map(form.get, SECRET_FIELDS)
-        words = error_text(doc, secrets)
-        error = AuthError if status < 500 and status != 429 else ConnectionClosed
-        raise error(f"{url} answered {status}: {words}")
-
-    async def ask_tokens(self, server: Msg, client: Msg, form: Fields) -> Msg:
-        doc = await self.token_request(server, client, form)
-        return read_tokens(doc, self.oauth.scheme, server["token_endpoint"])
 
     async def log_in(self, challenge: Fields) -> None:
         """Find out who issues tokens for this server, and get one, with the scope that it needs."""
@@ -10970,6 +10920,69 @@ class Login(Authorizer):
         server = server or default_server(self.url)
         self.oauth.pin(server["issuer"])
         return str(resource), strings(about.get("scopes_supported")), server
+
+    async def token_request(
+        self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
+    ) -> Msg:
+        """Send a request for tokens, or about them. RFC 6749 §3.2"""
+        url = oauth_url(server.get(where), where)
+        headers, more = client_credentials(client, server)
+        assertion = self.oauth.assertion
+        if assertion and client["client_id"] == self.oauth.client_id:
+            headers, more = {}, {
+                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                # Its audience is the issuer: metadata can name a token endpoint of anybody.
+                "client_assertion": str(await maybe_await(assertion(server["issuer"])))
+            }
+        form = {**fields, **more}
+        status, _, doc = await self.fetcher.post_form(url, headers, form)
+        if 200 <= status < 300 and doc.get("error") is None:
+            return doc
+        secrets = client.get("client_secret"), *map(form.get, SECRET_FIELDS)
+        words = error_text(doc, secrets)
+        error = AuthError if status < 500 and status != 429 else ConnectionClosed
+        raise error(f"{url} answered {status}: {words}")
+
+    async def ask_tokens(self, server: Msg, client: Msg, form: Fields) -> Msg:
+        doc = await self.token_request(server, client, form)
+        return read_tokens(doc, self.oauth.scheme, server["token_endpoint"])
+
+    # What is kept.
+
+    async def load(self) -> Msg:
+        """Return the saved login to this server, if it is for our client and issuer; else {}."""
+        if not (login := await self.store.load(self.place)):
+            return {}
+        tokens, client = object_of(login, "tokens"), object_of(login, "client")
+        issuer: Any = object_of(login, "server").get("issuer")
+        texts = [tokens.get("access_token"), client.get("client_id"), issuer,
+                 client.get("client_secret") or "", login.get("asked", "")]
+        end = tokens.get("expires_at", 0)
+        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
+            logger.warning("the saved login to %s is damaged, and not used", self.url)
+            return {}
+        if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
+            return {}
+        self.oauth.pin(issuer)
+        return login
+
+    async def keep(self, login: Msg) -> None:
+        await self.store.save(self.place, login)
+        self.kept = login
+
+    async def forget(self) -> bool:
+        """Revoke the tokens if the server can, and forget them; return whether there were any."""
+        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
+            if not (login := await self.load()):
+                return False
+            token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
+            try:
+                await self.token_request(
+                    login["server"], login["client"], {"token": token}, "revocation_endpoint")
+            except MCPError as exc:  # RFC 7009 -- forgotten here, whatever happens there
+                logger.warning("the tokens of %s are not revoked: %s", self.url, exc)
+            await self.store.save(self.place, None)
+        return True
 
 ####
 # 47. Ways to a token
@@ -11163,8 +11176,8 @@ class OAuth:
 
     async def ask_user(self, page: str, state: str, came: asyncio.Future[Fields] | None) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
-        write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
-                     f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n")
+        write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting {self.timeout:g} seconds "
+                     "for the browser to come back; Ctrl-C gives up.\n")
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
             await asyncio.wait({showing, came or showing}, return_when=asyncio.FIRST_COMPLETED)
