@@ -14453,6 +14453,21 @@ class TestLoggingIn:
         await world.log_in(auth)
         assert world.asked[0]["redirect_uri"] == world.forms()[0]["redirect_uri"] == uri
 
+    @pytest.mark.parametrize("uri", [None, "https://me.example/back"])
+    @pytest.mark.parametrize("pasted, why", [
+        ("{where}", ""), (" {where}#_=_\r\n", ""), ("{where}&state=x", "belongs to another login"),
+        ("done\n", "belongs to another login"), (None, "must return where"), (" \n", "must return where"),
+    ])  # fmt: skip
+    async def test_a_browser_on_another_machine_ends_at_an_address_that_is_pasted(self, uri, pasted, why, world):
+        def browse(url):
+            return pasted and pasted.replace("{where}", world.agree(url))
+
+        if waits := uri is None and why == "must return where":  # a browser of this machine may come
+            why = "nobody logged in"
+        auth = world.oauth(client_id="c", redirect_uri=uri, open_browser=browse, timeout=0.05 if waits else 300)
+        await (world.refused(why, auth) if why else world.log_in(auth))
+        assert len(world.forms()) == (not why)
+
     async def test_each_login_registers_anew(self, world):
         """So nothing depends on whether the server still knows who registered formerly."""
         auth, answer = world.oauth(), {"error": "invalid_client"}
