@@ -10369,11 +10369,8 @@ B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = 
 #: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. Divisions
 #: would take several times as long.
 Point = tuple[int, int, int]
-G: Point = (
-    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
-    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
-    1
-)
+G: Point = (0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+            0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5, 1)
 
 
 def add_points(one: Point, two: Point) -> Point:
@@ -10539,7 +10536,7 @@ class Fetcher:
 
     def check(self, url: URL) -> None:
         """Raise MCPError for a URL to which the server must not refer us or the browser."""
-        if self.server.scheme == "https" != url.scheme and not self.allow_private:
+        if self.server.scheme == "https" and url.scheme == "http" and not self.allow_private:
             raise AuthError(f"{self.server} refers us to {url}: it must begin with https://")
         with suppress(ValueError):  # a name is judged when we connect
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
@@ -10848,7 +10845,7 @@ class Login(Authorizer):
         may_refresh = "refresh" not in steps and not lacks_scope(challenge)
         if may_refresh and (step := await self.refresh()):
             return step
-        self.transport.waits_for_user += self.oauth.person
+        self.transport.waits_for_user += self.oauth.person  # requests do not time out meanwhile
         try:
             await self.log_in(challenge)
         except (ConnectionClosed, LimitExceeded) as exc:  # else the user would be asked again
@@ -11004,9 +11001,7 @@ ODD_PAGE = b"The program does not wait for this login: its state is missing or d
 
 
 @asynccontextmanager
-async def redirect_for(
-    state: str, given: str | None
-) -> AsyncIterator[tuple[str, Future | None]]:
+async def redirect_for(state: str, given: str | None) -> AsyncIterator[tuple[str, Future | None]]:
     """Listen at the `given` URI or at any port; yield the URI, and what will come. RFC 8252 §7.3
 
     For a URI of another machine that is None.
@@ -11176,8 +11171,8 @@ class OAuth:
 
     async def ask_user(self, page: str, state: str, came: asyncio.Future[Fields] | None) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
-        write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting {self.timeout:g} seconds "
-                     "for the browser to come back; Ctrl-C gives up.\n")
+        write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting {self.timeout:g} "
+                     "seconds for the browser to come back; Ctrl-C gives up.\n")
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
             await asyncio.wait({showing, came or showing}, return_when=asyncio.FIRST_COMPLETED)
@@ -11352,7 +11347,7 @@ def jwt_verifier(
     meant, algorithms = [str(url or "") for url in as_list(audience)], as_list(algorithms)
     issuer = str(issuer)
     if isinstance(keys, dict):
-        keys = [keys] if "kty" in keys else keys.get("keys", "")
+        keys = [keys] if "kty" in keys else keys.get("keys", "")  # a JWK Set
     if isinstance(keys, (str, bytes)):
         raise TypeError("keys= takes a JWK, a list of JWKs or a JWK Set, as dicts, not as text")
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
