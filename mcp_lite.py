@@ -10322,8 +10322,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a valid token of up to {MAX_TOKEN_BYTES} "
                         "bytes")
-    # RFC 6749 §7.1
-    if str(kind).lower() != scheme.lower():
+    if str(kind).lower() != scheme.lower():  # RFC 6749 §7.1
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
     kept: Msg = {"access_token": token}
     refresh = doc.get("refresh_token")
@@ -10520,8 +10519,7 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # Unknown behind a proxy. Before note_address(), only what a saved login names is fetched:
-        # that was judged when the login was made.
+        # Unknown behind a proxy. What a saved login names was judged when it was made.
         self.public = False
 
     def note_address(self, address: str) -> None:
@@ -10845,7 +10843,7 @@ class Login(Authorizer):
         may_refresh = "refresh" not in steps and not lacks_scope(challenge)
         if may_refresh and (step := await self.refresh()):
             return step
-        self.transport.waits_for_user += self.oauth.person  # requests do not time out meanwhile
+        self.transport.waits_for_user += self.oauth.person
         try:
             await self.log_in(challenge)
         except (ConnectionClosed, LimitExceeded) as exc:  # else the user would be asked again
@@ -10994,9 +10992,8 @@ class Login(Authorizer):
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
-PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
-DONE_PAGE = b"""<!doctype html><title>mcp_lite</title>
-<p>You can close this page and return to the program."""
+PAGE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
+DONE_PAGE = b"You can close this page and return to the program."
 ODD_PAGE = b"The program does not wait for this login: its state is missing or different."
 
 
