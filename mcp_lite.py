@@ -9051,8 +9051,8 @@ class Endpoint:
         return "ok\n"
 
     def access_of(self, request: HTTPRequest) -> Any:
-        """Return the route of a request or None, whether it needs a token, headers for its
-        response, and its headers as a handler may see them; note that for equal heads."""
+        """Return the route or None, whether it needs a token, headers of the response, and those
+        that a handler may see; note that for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # By OPTIONS, which has no route, a page asks about another method: its rules hold.
@@ -9238,8 +9238,8 @@ class Endpoint:
         """Let requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()  # ends subscriptions
-        conversations = {each.conversation for each in self.live}
-        conversations |= {self.modern, *self.sessions.values()}
+        conversations = {self.modern, *self.sessions.values(),
+                         *(each.conversation for each in self.live)}
         for session in self.sessions.values():
             if session.stores_events:  # its reader comes back later
                 self.tasks.spawn(session.standalone.end())
@@ -9294,7 +9294,7 @@ class HTTPServer(Endpoint):
             host = parse_url(root).host
             if authenticator.issuers and not (authenticator.url or is_loopback(host)):
                 raise ValueError("pass Guard(resource_url=...): our URL, as clients know it")
-            self.close = stack.pop_all().aclose
+            self._end = stack.pop_all().aclose
         if not (authenticator.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
@@ -9305,7 +9305,7 @@ class HTTPServer(Endpoint):
 
     async def __aexit__(self, *exc: Any) -> None:
         self.listener.stopping = True
-        await self.close()
+        await self._end()
 
 
 @added
@@ -9324,11 +9324,10 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
 
 
 class ASGIResponse(Response):
-    _start: Any = None  # the event with the head, until it is sent
-
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
         super().__init__()
         self.buffers, self._receive, self._emit = app.buffers, receive, send
+        self._start: Any = None  # the event with the head, until it is sent
         self._lock = asyncio.Lock()  # one write() at a time
         self._body_came = asyncio.Event()
 
@@ -9507,22 +9506,17 @@ def client_ssl(ssl: Any) -> Any:
         raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
 
 
-class Proxy(Row):
-    url: URL
-    headers: Fields  # that it wants to see
-
-
-def proxy_for(url: URL) -> Proxy | None:
-    """Return the proxy that the environment names for a URL."""
+def proxy_for(url: URL) -> tuple[URL | None, Fields]:
+    """Return the proxy that the environment names for a URL, and headers for it."""
     if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None
+        return None, {}
     import urllib.request
 
     library: Any = urllib.request  # typeshed does not know all of it
     proxies = library.getproxies_environment()
     text = proxies.get(url.scheme) or proxies.get("all")
     if not text or library.proxy_bypass_environment(url.authority):
-        return None
+        return None, {}
     found = re.fullmatch(r"(?i)(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text)
     if found is None:
         raise ValueError("not a usable proxy, http://[user:password@]host:port: "
@@ -9533,7 +9527,7 @@ def proxy_for(url: URL) -> Proxy | None:
 
         secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
         headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
-    return Proxy(parse_url(f"http://{found[2]}"), headers)
+    return parse_url(f"http://{found[2]}"), headers
 
 
 class HTTPResponse(Wire):
@@ -9599,7 +9593,8 @@ class HTTPClient:
     answered = False  # whether the server has ever sent a response
 
     def __init__(self, url: URL, *, ssl: Any, admit: Function | None = None):
-        self.url, self.proxy = url, proxy_for(url)
+        self.url = url
+        self.proxy, self.proxy_headers = proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.open: set[HTTPResponse] = set()  # all connections
@@ -9612,15 +9607,15 @@ class HTTPClient:
         """Send a request; return its response when the head is there."""
         if "authorization" in headers and not is_safe(self.url):
             warn_once("the token for %s is sent unencrypted: use https", str(self.url))
-        forwarder = None if self.ssl else self.proxy  # TLS goes through a tunnel
+        forwarded = self.proxy and not self.ssl  # TLS goes through a tunnel
         fields = {
             "host": self.url.authority, "user-agent": f"mcp_lite/{__version__}",
-            **(forwarder.headers if forwarder else {}), **headers,
+            **(self.proxy_headers if forwarded else {}), **headers,
             "accept-encoding": "identity"  # a small response must not unfold into a large one
         }
         for _ in range(redirects + 1):
             url = self.url.origin + target
-            data = encode_request(method, url if forwarder else target, fields, body)
+            data = encode_request(method, url if forwarded else target, fields, body)
             late = ConnectionClosed(f"{url} sent no response within {patience:g} seconds")
             response = await self._connection()
             try:
@@ -9666,14 +9661,14 @@ class HTTPClient:
                 reason += "; for a server without TLS, write http://"
             if "CERTIFICATE_VERIFY" in reason:
                 reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
-        through = f" through the proxy {self.proxy.url}" if self.proxy else ""
+        through = f" through the proxy {self.proxy}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
     async def _open(self) -> HTTPResponse:
         import socket
 
         conn, proxy = HTTPResponse(self), self.proxy
-        url = proxy.url if proxy else self.url
+        url = proxy or self.url
         options, loop = Msg(ssl=None if proxy else self.ssl), get_running_loop()
         if isinstance(loop, asyncio.BaseEventLoop) and not is_loopback(url.host):  # not uvloop's
             # RFC 8305 §5 -- of two addresses, one may be dead
@@ -9696,16 +9691,16 @@ class HTTPClient:
             raise
         return conn
 
-    async def _tunnel(self, conn: HTTPResponse, proxy: Proxy) -> None:
+    async def _tunnel(self, conn: HTTPResponse, proxy: URL) -> None:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = self.url.authority.removesuffix(f":{self.url.port}")
         target = f"{host}:{self.url.port}"
-        await conn.ask(str(proxy.url), "CONNECT", encode_request(
-            "CONNECT", target, {"host": target, **proxy.headers}))
+        await conn.ask(str(proxy), "CONNECT", encode_request(
+            "CONNECT", target, {"host": target, **self.proxy_headers}))
         if conn.head.status >= 300:
-            raise ConnectionClosed(f"the proxy {proxy.url} refused: status {conn.head.status}")
+            raise ConnectionClosed(f"the proxy {proxy} refused: status {conn.head.status}")
         if conn.buffer:  # it would be taken for the server's response
-            raise ConnectionClosed(f"the proxy {proxy.url} sent something before TLS began")
+            raise ConnectionClosed(f"the proxy {proxy} sent something before TLS began")
         protocol = asyncio.StreamReaderProtocol(conn)
         inside: Any = await get_running_loop().start_tls(
             conn.transport, protocol, self.ssl, server_hostname=self.url.host
@@ -9799,7 +9794,6 @@ class HTTPTransport(Transport):
         token: Any = None, ssl: Any = None, auth: Any = None
     ):
         self.url, self.name, self.ssl = parse_url(url), url, ssl
-        self.post_target = self.url.target  # HTTP+SSE has another
         self.http = HTTPClient(self.url, ssl=ssl)
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
@@ -9868,7 +9862,8 @@ class HTTPTransport(Transport):
             more.update(self.session)
         headers = await self.fields(more)
         patience = NEVER if pending else REQUEST_SECONDS  # a request has its caller's timeout
-        send = partial(self.auth.send, "POST", self.post_target, headers, data, patience)
+        target = self._pair.result() if self._pair else self.url.target
+        send = partial(self.auth.send, "POST", target, headers, data, patience)
         try:
             response = await send()
         except ConnectionClosed:  # of an idle connection, perhaps
@@ -10011,7 +10006,7 @@ class HTTPTransport(Transport):
             return False
         self._pair = get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(stream))
-        self.post_target = await within(CONNECT_SECONDS, self._pair, ConnectionClosed(
+        await within(CONNECT_SECONDS, self._pair, ConnectionClosed(
             f"{self.url} sent no endpoint event"))
         return True
 
