@@ -10315,8 +10315,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
     """Check a token response; return what is kept of it. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
-        raise AuthError(f"{where}: access_token is not a valid token of up to {MAX_TOKEN_BYTES} "
-                        "bytes")
+        raise AuthError(f"{where}: access_token is not a valid token, or too long")
     if str(kind).lower() != scheme.lower():  # RFC 6749 §7.1
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
     kept: Msg = {"access_token": token}
@@ -10905,8 +10904,8 @@ class Login(Authorizer):
             raise AuthError(f"authorization_servers of {self.url} is {show(issuers)}, without "
                             f"{self.oauth.issuer or 'any'}")
         if not (server := await self.fetcher.server_of(issuer)) and where:
-            tried = ", ".join(server_metadata_urls(issuer))
-            raise AuthError(f"{issuer} has no metadata: none of {tried} is there")
+            places = server_metadata_urls(issuer)
+            raise AuthError(f"{issuer} has no metadata at {' or '.join(places)}")
         server = server or default_server(self.url)
         self.oauth.pin(server["issuer"])
         return str(resource), strings(about.get("scopes_supported")), server
@@ -11301,9 +11300,9 @@ class KeySet:
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any):
         self.issuer, self.uri = issuer, uri
-        url = oauth_url(uri or issuer, "the issuer, or jwks_uri=,")
         # The issuer is our own choice, and may well be on a private network.
-        self.fetcher = Fetcher(url, ssl, allow_private=True)
+        self.fetcher = Fetcher(
+            oauth_url(uri or issuer, "the issuer, or jwks_uri=,"), ssl, allow_private=True)
 
     async def get(self, anew: bool) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; HTTPError without any."""
