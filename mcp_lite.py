@@ -10143,10 +10143,11 @@ def show(value: JSON) -> str:
 
 def error_text(doc: Mapping[str, Any], secrets: Iterable[str | None] = ()) -> str:
     """Return the text of an OAuth error, without the secrets that it may repeat."""
-    words = ", ".join(show(doc[name]) for name in ("error", "error_description") if doc.get(name))
+    names = "error", "error_description"
+    text = ", ".join(json.dumps(doc[name]) for name in names if doc.get(name))
     for secret in filter(None, secrets):
-        words = words.replace(secret, "...")
-    return words or "the body gives no reason"
+        text = text.replace(json.dumps(secret)[1:-1], "...")  # before it is cut
+    return text[:400] or "the body gives no reason"
 
 
 class UnsafeURL(AuthError, ValueError):

@@ -15079,6 +15079,12 @@ class TestTokensInUse:
         secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
         assert "/token" in text and not [secret for secret in secrets if secret in text]
 
+    @pytest.mark.parametrize("secret", ["hush" * 200, 'hush"\\é'])
+    async def test_an_error_does_not_show_a_part_of_a_secret_that_it_repeats(self, secret, world):
+        world.pages["/token"] = 400, {"error": "x", "error_description": f"unknown: {secret}"}
+        auth = world.oauth(client_id="c", client_secret=secret, issuer=world.root)
+        assert "hush" not in await world.refused("unknown: ...", auth)
+
     @pytest.mark.parametrize("make", [m.TokenStore, m.FileStore])
     async def test_a_store_gives_back_what_it_was_given(self, make, tmp_path):
         store, key = make(), ("x", "https://a.example/é")
