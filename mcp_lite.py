@@ -2680,7 +2680,7 @@ class Shapes:
         self.mode = mode  # models of pydantic write other fields than they read
         self.defs: Schema = {}
         self.known: dict[Any, Shape] = {}  # by class
-        self.repeated: set[Any] = set()  # of these, what was used again
+        self.repeated: set[Any] = set()  # of these, those used again, perhaps in themselves
 
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
@@ -2782,9 +2782,9 @@ class Shapes:
         return shape
 
     def adopt(self, schema: Schema, classes: Schema) -> Shape:
-        """Return the schema of somebody else with its `classes`, once its `$defs`, as ours."""
+        """Return a schema that was made elsewhere; its `classes`, or `$defs`, become ours."""
 
-        def ours(words: Schema) -> Shape:  # is called for each object, the innermost first
+        def ours(words: Schema) -> Shape:  # of each object, the innermost first
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):  # see Shape.is_closed
                 del shape["additionalProperties"]
@@ -3111,8 +3111,8 @@ class Findable:
                 return object.__getattribute__(self, name)
             known = [each for each in known if each[0] != "_"]
             listed = [each for each in known if hasattr(type(self), each)]
-            why = no_such("attribute", name, known, listed)
-            raise AttributeError(f"{type(self).__name__}: {why}")
+            raise AttributeError(
+                f"{type(self).__name__}: {no_such('attribute', name, known, listed)}")
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
