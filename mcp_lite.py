@@ -1234,11 +1234,10 @@ class Threads:
     A call that is cancelled before it has a thread is dropped; one that runs goes on.
     """
 
-    threads = jobs = 0  # jobs wait or run
-
     def __init__(self, limit: int):
         import queue
 
+        self.threads = self.jobs = 0  # jobs wait or run
         self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # the most, ever
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
@@ -1356,11 +1355,10 @@ def subject_of(msg: Msg) -> tuple[str, str | None]:
 class Outbox:
     """Announcements on their way to one reader; `too_slow` is called if too many wait."""
 
-    send: Send | None = None  # once the reader is ready
-    sending = closed = False  # whether a task sends; whether nothing more is taken
-
     def __init__(self, spawn: Function, too_slow: Action):
         self.spawn, self.too_slow = spawn, too_slow
+        self.send: Send | None = None  # once the reader is ready
+        self.sending = self.closed = False  # whether a task sends; whether nothing more is taken
         self.waiting: dict[Any, Msg] = {}  # by subject
 
     def put(self, msg: Msg) -> None:
@@ -1470,9 +1468,8 @@ class MemoryMessage(bytes):
 class Inbox:
     """Messages that wait for one reader. Writers, of any thread, wait for room."""
 
-    closed = False
-
     def __init__(self) -> None:
+        self.closed = False
         self.items: deque[Any] = deque()
         self.sleepers: deque[Future] = deque()  # of those who wait for an item, or for room
 
@@ -1586,12 +1583,11 @@ class PendingRequest:
 class Requester:
     """The half of a Peer that sends requests."""
 
-    lost: ConnectionClosed | None = None  #: why nothing more can be sent
-    transport = Transport()  # until run() gets the one that is used
-    loop: Any = None  # that of run()
-
     def __init__(self, name: str):
         self.name, self.tasks = name, Tasks()
+        self.lost: ConnectionClosed | None = None  #: why nothing more can be sent
+        self.transport = Transport()  # until run() gets the one that is used
+        self.loop: Any = None  # that of run()
         self.pending: dict[ReqId, PendingRequest] = {}
         self.ids = itertools.count(1)
         self.warnings = RateLimit(*WARN_RATE)
@@ -1660,10 +1656,9 @@ class Requester:
     def _take_progress(self, params: Msg) -> None:
         progress: Any = params.get("progress")
         pending = self.pending.get(own_id(params.get("progressToken")))
-        if pending is None or type(progress) not in (int, float):
-            return
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
-        if not progress > pending.progress:
+        if (pending is None or type(progress) not in (int, float)
+                or progress <= pending.progress):
             return
         pending.progress = progress
         pending.deadline.renew()
