@@ -9210,7 +9210,8 @@ class Endpoint:
             await stream.response.write(b"")  # waits until the client has read enough
         session.receive(request.body, stream, request)
         request.body = b""
-        await response.send(202, {})
+        # The first SDKs for C# wait for this text.
+        await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     # Time.
 
@@ -9705,7 +9706,6 @@ class HTTPClient:
     async def close(self) -> None:
         for conn in [*self.open]:
             conn.abort()
-        self.idle.clear()
         await asyncio.sleep(0)  # as in Listener.stop()
 
 

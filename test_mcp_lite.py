@@ -12053,7 +12053,7 @@ class TestStreamsOverHTTP:
             assert first.event == "endpoint" and first.data.startswith("/messages?session_id=")
             where = first.data
             status, _, body = await caller.ask("POST", hello(V1), where)
-            assert (status, body) == (202, b"")
+            assert (status, body) == (202, b"Accepted")
             assert (await events.message())["result"]["protocolVersion"] == V1
             assert await caller.status("POST", INITIALIZED, where) == 202
             await caller.ask("POST", call_of(1, "count", {"to": 2}), where)
