@@ -2675,7 +2675,7 @@ class Shapes:
         self.mode = mode  # models of pydantic write other fields than they read
         self.defs: Schema = {}
         self.known: dict[Any, Shape] = {}  # by class
-        self.repeated: set[Any] = set()  # of these, those used again, perhaps in themselves
+        self.repeated: set[Any] = set()  # of these, those used again
 
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
@@ -3042,7 +3042,7 @@ def text_for(value: Any) -> str:
 #          2. A function or an option that cannot work is refused where its author writes it.
 # Limits.  JSON names every argument: no *args, no parameters before "/".
 
-CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
+CONTEXT_NAME = "ctx"  # a parameter of this name needs no annotation to take the context
 
 
 def read_docstring(text: str) -> tuple[str, Fields]:
@@ -3178,7 +3178,8 @@ class Signature:
         hints = {name: p.annotation for name, p in given.items()}
         hints = _resolve({**hints, "return": signature.return_annotation}, names)
         self.returns = hints["return"]  # EMPTY if there is none
-        members, others = [], []
+        shapes, members = Shapes(), []
+        rest = None  # the shape of **kwargs
         for name, p in given.items():
             hint = hints[name]
             if name == "self":
@@ -3188,19 +3189,18 @@ class Signature:
                 remedy = f"a list in place of *{name}" if is_star else f"no `/` after {name!r}"
                 raise TypeError(f"JSON names every argument: write {remedy}")
             if p.kind is p.VAR_KEYWORD:
-                others.append(hint)
+                rest = shapes.of(hint)
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
                 self.context = name
             else:
                 members.append((name, hint, p.default))
-        shapes = Shapes()
         own = shapes.object_shape(members, "parameter ")
-        own.is_closed = not others and schema is None
-        for hint in others:
-            own.update(without_none(additionalProperties=shapes.of(hint) or None))
+        own.is_closed = rest is None and schema is None
+        if rest:
+            own["additionalProperties"] = rest
         if schema is not None:  # that one says which arguments there must be
             named = schema.get("properties", {})
-            if not others:
+            if rest is None:
                 # A single parameter that it does not name takes all.
                 if len(members) == 1 and members[0][0] not in named:
                     self.whole = members[0][0]
@@ -3260,7 +3260,7 @@ def percent_decode(text: str) -> str:
     from urllib.parse import unquote_to_bytes
 
     if re.search("%(?![0-9A-Fa-f]{2})", text):
-        raise ValueError(f"a percent sign without two hexadecimal digits in {text!r}")
+        raise ValueError(f"a bad escape in {text!r}")
     return unquote_to_bytes(text).decode()
 
 
