@@ -2716,7 +2716,7 @@ class Shapes:
                     raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
                 values = self.of(value)
                 return Shape(without_none(type="object", additionalProperties=values or None))
-        # Python < 3.11: the string in list["Node"] stays a string
+        # Python < 3.11: the string in list["Node"] stays one
         raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
                         "into a model; quote an annotation as a whole")
 
@@ -2877,7 +2877,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
             return hint, notes
 
 
-def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
+def _mentions(hint: Any, classes: Any) -> bool:
     hint, _ = _unwrap(hint)
     if _is_class(hint):
         return issubclass(hint, classes)
@@ -2959,7 +2959,7 @@ def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
         kind, bound = MEASURES[word][0], noted[word]
         if kind == "number" and "string" in types and hint is not str:
             # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
-            read = Validator(Shape({"properties": {word: shape}})).read
+            read = Validator({"properties": {word: shape}}).read
             bounds.update(read(to_json({word: noted.pop(word)})))
         elif types and kind not in types:
             raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
@@ -3190,7 +3190,7 @@ class Signature:
                 raise TypeError(f"JSON names every argument: write {remedy}")
             if p.kind is p.VAR_KEYWORD:
                 rest = shapes.of(hint)
-            elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
+            elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, hidden):
                 self.context = name
             else:
                 members.append((name, hint, p.default))
