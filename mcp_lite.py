@@ -7784,7 +7784,7 @@ class SSEDecoder:
         """Return the events that `data` completes."""
         # A CR ends its line at once: a LF may come later, or never.
         rest = data[1:] if self.after_cr and data.startswith(b"\n") else data
-        self.after_cr = data.endswith(b"\r") if data else self.after_cr
+        self.after_cr = data.endswith(b"\r")
         events: list[Event] = []
         parts = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for number, part in enumerate(parts):
@@ -7838,7 +7838,7 @@ TRACED_HEADERS = """
 
 
 class HTTPHead(Msg):
-    """The head of an HTTP request or answer, for a trace: {"http": its line, "headers": {...}}."""
+    """The head of an HTTP message, for a trace: {"http": its line, "headers": {...}}."""
 
 
 def trace_head(direction: str, line: str, headers: Fields) -> None:
@@ -8727,8 +8727,8 @@ class HTTPConversation(Conversation):
         for stream in [each for each in self.endpoint.live if each.conversation is self]:
             await stream.end()
         for stream in [*self.streams.values()]:  # from the newest on: the oldest may be gone
-            while (stream, stream.newest) in self.endpoint.kept:
-                self.endpoint.kept.forget((stream, stream.newest))
+            while (event := (stream, stream.newest)) in self.endpoint.kept:
+                self.endpoint.kept.forget(event)
                 stream.newest -= 1
 
 
