@@ -8561,7 +8561,7 @@ class Stream:
     """
 
     name = ""  # begins the ids of its events
-    newest = sent = 0  # numbers of events: the newest, and the newest that a reader was sent
+    newest = sent = 0  # numbers of events: the newest, and the newest that was sent
     complete = False  # whether no other will come
 
     def __init__(
@@ -8604,28 +8604,27 @@ class Stream:
         if self.response and not self.name:
             await self.attach(self.response)
 
-    async def attach(self, response: Response, last: int | None = None) -> None:
-        """Send all events to this reader from now on, and first those after its `last` one.
+    async def attach(self, response: Response, primed: bool = False) -> None:
+        """Send this reader the events that were not sent, and from now on all others.
 
-        A reader without a last one gets those that nobody was sent, and an id to resume from.
+        Unless it is primed, it gets an event without data first: an id from which to resume.
         """
-        conversation, kept, primer = self.conversation, self.endpoint.kept, b""
+        conversation, kept = self.conversation, self.endpoint.kept
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
-        if last is None:
-            last = self.sent
-            if conversation.can_resume:
-                # spec 2025-11-25: basic/transports#sending-messages-to-the-server
-                primer = f"id: {self.name}-{last}\nretry: {RETRY_MS}\ndata: \n\n".encode()
-        missed = [kept.get((self, n), b"") for n in range(last + 1, self.newest + 1)]
+        events = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
+        if conversation.can_resume and not primed:
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server
+            primer = f"id: {self.name}-{self.sent}\nretry: {RETRY_MS}\ndata: \n\n"
+            events.insert(0, primer.encode())
         self.sent, self.sent_at = self.newest, self.endpoint.now
         if not self.complete:
             self.response = response
             self.endpoint.live.add(self)
             response.at_end(partial(self.detach, response))
         await response.send(200, {**STREAM_HEADERS, **conversation.headers},
-                            primer + b"".join(missed), not self.complete)
+                            b"".join(events), not self.complete)
 
     def detach(self, response: Response) -> None:
         if self.response is response:
@@ -8782,7 +8781,8 @@ class HTTPSession(HTTPConversation):
             raise ProtocolError("the events after last-event-id are not kept")
         if former := stream.release():
             self.endpoint.tasks.spawn(former.end())
-        await stream.attach(response, number)
+        stream.sent = number
+        await stream.attach(response, primed=True)
 
 
 class PairSession(HTTPSession):
