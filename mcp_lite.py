@@ -5732,7 +5732,7 @@ class LineTransport(Transport):
 
     def __init__(self, *, max_message_bytes: int = MAX_MESSAGE_BYTES):
         self.decoder = LineDecoder(max_message_bytes)
-        self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
+        self._batch: list[bytes] = []  # the lines of this turn of the loop
         self.end_input: Action = nothing  # stops reading; what has come can still be read
         self.written: Future  # is done when all is written, or the other end is closed
 
@@ -6105,9 +6105,7 @@ def blaming(what: str) -> Generator[None, None, None]:
 class Answers:
     """Answers a server's questions with `ask`, or with the `callbacks`: {capability: function}."""
 
-    def __init__(
-        self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
-    ):
+    def __init__(self, model: str, callbacks: Msg, ask: Callback, capabilities: Msg | None):
         self.model = model  # the name of the model, unless the answer has one
         self.callbacks, self.ask = callbacks, ask
         every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -6309,7 +6307,7 @@ class Subscription:
                 self.news.set()
 
     async def _listen(self) -> None:
-        """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
+        """Modern: keep a subscriptions/listen open."""
         client, backoff = self.client, Backoff()
         while True:
             try:
@@ -6395,8 +6393,7 @@ def bytes_of(text: str) -> bytes:
 #          2. A request that the server did not declare is not sent.
 #          3. A session that the server has forgotten is renewed, once for all requests. What may
 #             have changed meanwhile is announced as if the server had announced it.
-#          4. max_timeout bounds a request with its progress, its questions and its task. It starts
-#             again when the request is repeated in a renewed session.
+#          4. max_timeout bounds a request with its progress, its questions and its task.
 # Limits.  Of results, only the output schemas of tools are kept. A listener is called once for
 #          each subscription that brings a change. A server that takes more than 10
 #          seconds to start is first taken for a legacy one.
@@ -6735,7 +6732,7 @@ class ClientSession:
         """Raise an error unless we are connected, and the server has what a method needs."""
         if self.transport is None:
             raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
-        rev, row = self.peer.session.rev, METHODS.get(method, CUSTOM)
+        rev, row = self.revision, METHODS.get(method, CUSTOM)
         if rev not in row.revisions:
             raise CapabilityMissing("server", row.capability or method,
                                     f"the server speaks revision {rev}, which has no {method}")
@@ -6834,10 +6831,9 @@ class ClientSession:
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
-# Rules.   1. The callbacks that are passed decide which capabilities are declared.
-#          2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
-#             left out.
-# Limits.  A list has 1000 pages. The output of a tool is checked only after the tool was listed.
+# Rule.    Lists are read to their last page. Tools whose headers are invalid (section 33) are left
+#          out.
+# Limits.  A list has 1000 pages.
 
 __all__ += ["Client"]
 
@@ -6960,7 +6956,7 @@ class Client(ClientSession, Findable):
             except RemoteError as exc:
                 return exc
 
-        send = gather if self.peer.session.rev == BATCHES and len(calls) <= MAX_ITEMS else self.send
+        send = gather if self.revision == BATCHES and len(calls) <= MAX_ITEMS else None
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
@@ -7041,7 +7037,7 @@ class Client(ClientSession, Findable):
     async def call_tool(
         self, name: str, arguments: Msg | None = None, **options: Unpack[RequestOptions]
     ) -> Msg:
-        """Call a tool and return its result as sent; it is checked only after list_tools()."""
+        """Call a tool and return its result as sent."""
         given = to_json({} if arguments is None else arguments)
         odd = [option for option in options if option not in ("timeout", "progress", "meta")]
         if odd or type(given) is not dict:
@@ -7210,8 +7206,7 @@ class StdioTransport(LineTransport):
     process: Any = None  # a Popen
     garbage = ""  # the first line of its stdout that was not a message
     _group_lives = True
-    reason = "closed its output"  # though it runs
-    _ends: list[Future]  # of the child and of its stderr, once it is started
+    _ends: list[Future]  # of the child and of its stderr
 
     def __init__(
         self, command: StrPath | Sequence[StrPath], *, env: Fields | None = None,
@@ -7224,8 +7219,7 @@ class StdioTransport(LineTransport):
         program = next((part for part in argv if part.endswith(".py")), argv[0])
         self.name = f"the server {os.path.basename(program)!r}"
         self.env = {name: value for name, value in os.environ.items()
-                    # An old bash would run "() { ...", a function.
-                    if name in INHERITED_VARIABLES and not value.startswith("()")
+                    if name in INHERITED_VARIABLES
                     and not ("proxy" in name.lower() and "@" in value)}
         for name, value in (env or {}).items():
             if not isinstance(value, str):
