@@ -1629,14 +1629,16 @@ class Requester:
             option = "timeout"
             if deadline.loop.time() > deadline.last - 0.01 and longest >= patience:
                 patience, option = longest, "max_timeout"  # max_timeout is used up
-            raise RequestTimeout(
-                f"{self.name} did not answer {method} within {patience:g} seconds; {option}=N "
-                f"waits longer{self.transport.hint()}") from None
+            raise self.late(f"answer {method}", patience, option) from None
         finally:
             self.pending.pop(req_id, None)
         if isinstance(answer, MCPError):
             raise answer
         return answer
+
+    def late(self, work: str, seconds: float, option: str = "timeout") -> RequestTimeout:
+        return RequestTimeout(f"{self.name} did not {work} within {seconds:g} seconds; {option}=N "
+                              f"waits longer{self.transport.hint()}")
 
     def _cancel_request(self, req_id: ReqId, reason: str) -> Task | None:
         """Give a request up; return the task that notifies the peer, if there is one."""
@@ -6237,9 +6239,8 @@ class Subscription:
         try:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
-                await within(client.timeout, self.acknowledged, RequestTimeout(
-                    f"{client.peer.name} did not acknowledge a subscription; timeout=N waits "
-                    "longer"))
+                late = client.peer.late("acknowledge a subscription", client.timeout)
+                await within(client.timeout, self.acknowledged, late)
             else:
                 for uri in self.uris:
                     await client.request("resources/subscribe", {"uri": uri})
@@ -6634,9 +6635,8 @@ class ClientSession:
         self._learn(result, object_of(result, "serverInfo"))
         self.transport.agreed(rev)
         session.state = READY
-        await within(patience, self.notify("notifications/initialized"), RequestTimeout(
-            f"{self.peer.name} did not accept notifications/initialized within {patience:g} "
-            "seconds; timeout=N waits longer"))
+        late = self.peer.late("accept notifications/initialized", patience)
+        await within(patience, self.send(notification("notifications/initialized")), late)
 
     def _learn(self, result: Msg, info: Msg) -> None:
         instructions = result.get("instructions")
@@ -6722,8 +6722,7 @@ class ClientSession:
             await self._renew(session)
             result = await ask(params)
         if self.modern and result.get("resultType") not in (None, "complete"):
-            late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds; "
-                                  "max_timeout=N waits longer")
+            late = self.peer.late(f"end {method}", longest, "max_timeout")
             rest = self._finish(method, ask, params, result)
             result = await within(since + longest - clock(), rest, late)
         return result
@@ -6764,7 +6763,7 @@ class ClientSession:
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a renewal of the session."""
         self.check()
-        if self._renewal and self._renewal is not asyncio.current_task():
+        if self._renewal:
             await asyncio.wait({self._renewal})
         await self.send(notification(method, params))
 

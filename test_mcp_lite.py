@@ -9467,7 +9467,7 @@ max_timeout counts all rounds of a call together.
     --> ?3 tools/call {...}
     later 4 s
     --> notifications/cancelled {"requestId": ?3, ...}
-    RequestTimeout: did not end tools/call in 10 seconds; max_timeout=N waits longer
+    RequestTimeout: did not end tools/call within 10 seconds; max_timeout=N waits longer
 """, timeout=5, max_timeout=10)
 
     async def test_a_list_without_end_is_cut(self):
@@ -10010,7 +10010,7 @@ A subscription that the server does not acknowledge is an error, too, and is can
     --> ?1 subscriptions/listen {...}
     later 60 s
     --> notifications/cancelled {"requestId": ?1, ...}
-    RequestTimeout: did not acknowledge a subscription; timeout=N waits longer
+    RequestTimeout: did not acknowledge a subscription within 60 seconds; timeout=N waits longer
 
 A subscription that is refused for now is an error, too, if it was never open.
 [modern]
