@@ -6405,14 +6405,12 @@ CONNECTORS: list[tuple[Function, Function]] = [
 ]
 
 
-def connector_of(target: Any, options: Any, owner: Any) -> Action:
-    """Return what makes the Transport or Server of a target, each time; wrong options raise now."""
+def resolve_target(target: Any, options: Any, owner: Any) -> Any:
+    """Return the Transport or Server that a Client's target and options stand for."""
     for takes, make in CONNECTORS:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
-            connector = partial(make, target, **options)
-            made = [connector()]  # is used first: to read the certificates takes 0.1 seconds
-            return lambda: made.pop() if made else connector()
+            return make(target, **options)
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
 
@@ -6467,10 +6465,12 @@ class ClientSession:
     state = START  #: READY when it is connected, DONE when the program has closed it
     transport: Any = None  #: the Transport, once there is one
     _connecting: Task | None = None  # what connect() waits for, and close() ends
+    _running: Task  # of _run()
     _renewal: Any = None  # the task of the newest renewal of the session
 
-    def __init__(self, connector: Action, revision: str | None, info: Msg):
-        self.connector, self.pinned, self.info = connector, revision, info
+    def __init__(self, target: Any, revision: str | None, info: Msg):
+        self.target = target  # a Transport or a Server
+        self.pinned, self.info = revision, info
         self.listeners: dict[str, list[Function]] = {}  # fn(params), by notification
         self.server_info: Msg = {}  #: its name and version, as it says
         self.server_capabilities: Msg = {}
@@ -6510,31 +6510,33 @@ class ClientSession:
         self.state = READY
 
     async def _open(self) -> None:
-        self.transport = made = self.connector()
-        if isinstance(made, Server):
+        self.transport = self.target
+        if isinstance(self.target, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody reads a response
-            self.tasks.spawn(self._serve_here(made, theirs))
+            self.tasks.spawn(self._serve_here(theirs))
         self.transport.interrupted = self._interrupted
         self.peer.name = self.transport.name
         self.send = self.peer.traced(self.transport.write)
         await self.transport.open()
-        self.tasks.spawn(self._run(self.peer, self.transport))
+        self._running = self.tasks.spawn(self._run())
 
-    async def _serve_here(self, server: Server, transport: Transport) -> None:
+    async def _serve_here(self, transport: Transport) -> None:
         try:
-            await server.serve(transport)
+            await self.target.serve(transport)
         except Exception as exc:
             self.peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
             logger.exception("the server failed")
 
-    async def _run(self, peer: Peer, transport: Transport) -> None:
-        await peer.run(transport)
-        if self.state is READY and (self.subscriptions or self.listeners):
-            logger.warning("no more announcements: %s", self.lost)
-        for subscription in list(self.subscriptions):
-            subscription.end()
-        await transport.close()
+    async def _run(self) -> None:
+        try:
+            await self.peer.run(self.transport)
+        finally:  # after an error of read(), too
+            if self.state is READY and (self.subscriptions or self.listeners):
+                logger.warning("no more announcements: %s", self.lost)
+            for subscription in list(self.subscriptions):
+                subscription.end()
+            await self.transport.close()
 
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
@@ -6575,7 +6577,8 @@ class ClientSession:
         if self.lost:
             logger.warning("%s ended at the first request, as some old servers do, and programs "
                            "without app.run(): it is started again", self.peer.name)
-            self.peer = Peer("the server", self._serve, self._on_notification)
+            await asyncio.wait({self._running})  # closed, it may be opened again
+            self.peer.lost = self.transport._closing = None
             await self._open()
         try:
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
@@ -6909,7 +6912,7 @@ class Client(ClientSession, Findable):
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        super().__init__(connector_of(target, without_none(**options), type(self)),
+        super().__init__(resolve_target(target, without_none(**options), type(self)),
                          revision, {"name": name, "version": str(version)})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
@@ -7257,7 +7260,8 @@ class StdioTransport(LineTransport):
             elif not os.path.isabs(program):
                 text += "; a URL begins with http:// or https://"
             raise ConnectionClosed(text) from exc
-        self.process = child
+        self.process, self._group_lives = child, True
+        self.last_words.clear()
         self._kill = killer_of(child) if WINDOWS else partial(os.killpg, child.pid)
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]

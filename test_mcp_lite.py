@@ -9505,6 +9505,20 @@ max_timeout counts all rounds of a call together.
                         await work()
             assert await c.ping() < 20
 
+    async def test_a_channel_that_cannot_be_read_is_closed(self):
+        class Broken(ScriptedServer):
+            async def read(self):
+                if (items := await super().read()) == [b"break"]:
+                    raise OSError("it is broken")
+                return items
+
+        end = Broken(greetings(V4))
+        async with m.Client(end, revision=V4) as c:
+            end.put("break")
+            await until(lambda: end.closed)
+            with pytest.raises(m.ConnectionClosed, match="cannot be read: .*it is broken"):
+                await c.call("x")
+
     async def test_a_batch_is_sent_whole_or_not_at_all(self):
         async with scripted_client(revision=V2) as (c, fake):
             before = len(fake.sent)
@@ -10433,8 +10447,14 @@ for line in sys.stdin:
     if "id" in msg:
         say(msg["id"], answers[msg["method"]])
 """
-        async with child(code, revision=None) as c:
-            assert (c.revision, await c.list_tools()) == ("2025-11-25", [])
+        command = [sys.executable, "-c", code]
+        for target in (command, m.StdioTransport(command, stderr=[].append)):
+            async with m.Client(target) as c:
+                for _ in range(3):  # the end of the first process is not that of the second
+                    assert (c.revision, await c.list_tools()) == ("2025-11-25", [])
+                    await asyncio.sleep(0.2)
+                process = c.transport.process
+            assert process.poll() is not None
 
     async def test_the_folder_is_chosen_by_cwd(self, tmp_path):
         async with child(RAW + "serve(lambda msg: text(msg['id'], os.getcwd()))", cwd=tmp_path) as c:
