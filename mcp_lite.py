@@ -1570,9 +1570,9 @@ def own_id(req_id: JSON) -> Any:
 class PendingRequest:
     """One request of ours that has no answer yet."""
 
-    def __init__(self, method: str, send: Send, deadline: Deadline, on_progress: Function | None):
-        self.method, self.send, self.deadline = method, send, deadline
-        self.on_progress = on_progress
+    def __init__(self, method: str, deadline: Deadline, on_progress: Function | None):
+        self.method, self.deadline, self.on_progress = method, deadline, on_progress
+        self.send: Any = None  #: where a cancellation goes, once the request is sent
         #: a result, or an error as a value: Python logs exceptions that nobody awaits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
@@ -1611,11 +1611,12 @@ class Requester:
         meta = {**params.get("_meta", {}), "progressToken": req_id}
         deadline = Deadline(patience, RequestTimeout(), longest,
                             lambda: self.transport.waits_for_user)
-        pending = self.pending[req_id] = PendingRequest(method, send, deadline, on_progress)
+        pending = self.pending[req_id] = PendingRequest(method, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
                 await send({"jsonrpc": "2.0", "id": req_id, "method": method,
                             "params": {**params, "_meta": meta}})
+                pending.send = send
                 answer = await pending.answer
             if pending.reports:
                 await asyncio.wait(pending.reports, timeout=patience)
@@ -1645,7 +1646,7 @@ class Requester:
         pending = self.pending.get(req_id)  # None: it is answered
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if (pending is None or pending.method == "initialize" or self.lost
-                or self.transport.abandon(req_id)):
+                or self.transport.abandon(req_id) or pending.send is None):
             return None
         return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))

@@ -10265,6 +10265,31 @@ class TestChild:
             calls = (c.call("x", {"t": "x" * 500_000}) for _ in range(10))
             assert await asyncio.gather(*calls) == ["500000"] * 10
 
+    async def test_a_call_that_was_given_up_before_it_was_sent_is_not_cancelled(self, tmp_path):
+        """spec: basic/patterns/cancellation#behavior-requirements -- the request was issued before"""
+        reads_on = tmp_path / "reads on"
+        code = RAW + f"""
+asked = []
+for line in sys.stdin:
+    msg = json.loads(line)
+    if msg["method"] == "initialize":
+        say(msg["id"], hello)
+    elif msg["method"] == "notifications/cancelled":
+        asked.remove(msg["params"]["requestId"])
+    elif msg["method"] == "tools/call":
+        if msg["params"]["name"] == "asked":
+            text(msg["id"], str(asked))
+        asked.append(msg["id"])
+        while not os.path.exists({str(reads_on)!r}):
+            time.sleep(0.01)
+"""
+        async with child(code) as c:
+            calls = [c.call("x", {"t": "x" * 200_000}, timeout=0.5) for _ in range(6)]
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            assert {type(error) for error in errors} == {m.RequestTimeout}
+            reads_on.touch()
+            assert await c.call("asked") == "[]"
+
     async def test_a_thousand_calls_at_once_are_answered(self):
         async with child(PID) as c:
             assert len({*await asyncio.gather(*(c.call("x") for _ in range(1000)))}) == 1
