@@ -6624,6 +6624,7 @@ class ClientSession:
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a session of the legacy era."""
         self.peer.session = session = Session()
+        session.rev = wanted  # so does the next try, if this one fails
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         result = await self.peer.ask("initialize", {

@@ -13250,14 +13250,15 @@ class TestClientOverHTTP:
         [headers] = [headers for _, headers, msg in script.seen if msg and msg["method"] == "acme/n"]
         assert headers.get("mcp-session-id") == "s2"
 
-    async def test_a_session_that_could_not_be_renewed_is_renewed_by_the_next_request(self):
+    @pytest.mark.parametrize("revision", [V4, "2025-03-26"])
+    async def test_a_session_that_could_not_be_renewed_is_renewed_by_the_next_request(self, revision):
         def header(number):
             return "Content-Length: x\r\n" if number == 2 else f"Mcp-Session-Id: s{number}\r\n"
 
-        async with talking(self.expiring("s3", header)) as client:
+        async with talking(self.expiring("s3", header), revision=revision) as client:
             with pytest.raises(m.MCPError):
                 await client.request("acme/x")
-            assert await client.request("acme/x") == {}
+            assert (await client.request("acme/x"), client.revision) == ({}, revision)
 
     #: What standalone streams are answered with in turn, the last of which stays open; the ID from which each
     #: goes on; how often the lists count as changed, for what may have been missed.
