@@ -6445,7 +6445,7 @@ async def follow_task(client: ClientSession, task: Msg) -> Msg:
             elif (status := task.get("status")) not in ("working", "input_required"):
                 break
     except BaseException:  # nobody polls it any more
-        client.tasks.spawn(client.request("tasks/cancel", handle))
+        client.farewells.spawn(client.request("tasks/cancel", handle))
         raise
     if status == "completed":
         return object_of(task, "result")
@@ -6476,7 +6476,7 @@ class ClientSession:
         self.server_info: Msg = {}  #: its name and version, as it says
         self.server_capabilities: Msg = {}
         self.peer = Peer("the server", self._serve, self._on_notification)
-        self.tasks = Tasks()
+        self.tasks, self.farewells = Tasks(), Tasks()  # close() waits for the latter
         self.subscriptions: list[Subscription] = []
         self.outputs: dict[str, Function] = {}  # what checks the output of a tool
 
@@ -6547,6 +6547,7 @@ class ClientSession:
             await asyncio.gather(self._connecting, return_exceptions=True)
         if self.transport:
             try:  # so that handlers are cancelled while the server still reads
+                await self.farewells.drain(FAREWELL_SECONDS)
                 await self.peer.close()
             finally:
                 await self.transport.close()

@@ -6295,6 +6295,14 @@ A client that listens for its task is told how the task ends.
             app.opened.set()
             assert (await user.get())["status"] == "cancelled"
 
+    async def test_a_task_is_cancelled_although_its_client_goes_at_once(self):
+        app = working_server()
+        async with app.http(port=0) as server:
+            async with m.Client(server.url) as c:
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(c.call("work"), 1)
+            await eventually(lambda: app.ended == ["work"])
+
     async def test_a_task_ends_with_its_server_although_a_call_of_once_goes_on(self, caplog):
         app, calls = working_server(), []
 
