@@ -6220,7 +6220,8 @@ class Subscription:
     req_id: ReqId = ""
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool):
-        encode(wanted)  # raises where the program sees it
+        if callback:
+            check_function("callback=", callback, "params")
         self.client, self.wanted, self.callback = client, wanted, callback
         self.whole = whole  # whether an update is the message, not only its parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
@@ -6715,6 +6716,8 @@ class ClientSession:
             if "notifications/message" in self.listeners:
                 said[LOG_LEVEL] = self.log_level or "info"
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
+        if progress:
+            check_function("progress=", progress, *CALLED_WITH["progress"].split())
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
         ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
@@ -6777,10 +6780,13 @@ class ClientSession:
 
     def on(self, method: str) -> Function:
         """Call fn(params), plain or async, for each such notification."""
+        if not isinstance(method, str):
+            raise TypeError(f"@on() takes the name of a notification, not {method!r:.100}")
         if method == "notifications/progress":
             logger.warning("@on(%r) is never called: pass progress= to call()", method)
 
         def decorate(fn: Any) -> Any:
+            check_function(f"@on({method!r})", fn, "params")
             if self.state is READY and method not in self.listeners:
                 call_on(self.peer.loop, self.tasks.spawn, self._listen_to_changes([method]))
             self.listeners.setdefault(method, []).append(fn)
@@ -6864,7 +6870,8 @@ if TYPE_CHECKING:
 #: What the callbacks of a Client are called with, by option.
 CALLED_WITH = {
     "elicit": "message schema", "elicit_url": "message url", "sample": "params",
-    "ask": "method params", "log": "level data logger", "progress": "done total message"}
+    "ask": "method params", "log": "level data logger", "progress": "done total message",
+    **{f"on_{what}_changed": "" for what in OFFERS}, "on_resource_updated": "params"}
 
 
 class Client(ClientSession, Findable):

@@ -6636,6 +6636,12 @@ class TestServing:
         (lambda app: app.on("a/b")(takes_sync), "'a/b': an `async def` must take a Context, not a SyncContext"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
+        (lambda app: m.Client(app, on_tools_changed=lambda params: 0), r"on_tools_changed= is called with \(\): missing"),
+        (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function, not int"),
+        (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\): too many"),
+        (lambda app: m.Client(app).on(print), r"@on\(\) takes the name of a notification, not <built-in function print>"),
+        (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function, not int"),
+        (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
         (lambda app: m.Client("http://localhost/", headers={"Vary": ["a", "b"]}), "vary cannot be sent: a value is a str"),
@@ -9557,6 +9563,8 @@ max_timeout counts all rounds of a call together.
         async with m.Client(demo()) as c:
             with pytest.raises(TypeError, match="write call\\('add', {...}\\); the options"):
                 await c.call("add", [1])
+            with pytest.raises(TypeError, match=r"progress= is called with \(done, total, message\): too many"):
+                await c.call("add", {"a": 1}, progress=lambda done: None)
             with pytest.raises(ZeroDivisionError):
                 async with m.Client(demo()):
                     raise ZeroDivisionError
@@ -10218,7 +10226,7 @@ PID = RAW + "serve(lambda msg: text(msg['id'], str(os.getpid())))\n"
 
 def child(code, **options):
     """Return a client of the legacy era whose server is a Python process."""
-    options = {"revision": "2025-11-25", "stderr": "null", "exit_seconds": 20, **options}
+    options = {"revision": "2025-11-25", "stderr": lambda line: None, "exit_seconds": 20, **options}
     return m.Client([sys.executable, "-c", code], **options)
 
 
