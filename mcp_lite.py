@@ -7110,7 +7110,7 @@ class Client(ClientSession, Findable):
 
     def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
         """Subscribe to a resource: `await` this with a callback, or iterate over it."""
-        return Subscription(self, {"resourceSubscriptions": [uri]}, callback, False)
+        return Subscription(self, {"resourceSubscriptions": [str(uri)]}, callback, False)
 
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
@@ -7120,7 +7120,8 @@ class Client(ClientSession, Findable):
 
         `resources` is for the list of resources.
         """
-        wanted = (tools, prompts, resources, as_texts(uris))  # in the order of FILTERS
+        # In the order of FILTERS.
+        wanted = (tools, prompts, resources, [*map(str, as_texts(uris))])
         return Subscription(
             self, {name: value for name, value in zip(FILTERS, wanted) if value}, callback, True)
 

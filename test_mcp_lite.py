@@ -10110,8 +10110,6 @@ A subscription ends with its connection.
     async def test_two_who_want_the_same_both_ask_and_the_last_one_ends_it(self):
         heard = []
         async with scripted_client({"resources/subscribe": {}, "resources/unsubscribe": {}}) as (c, fake):
-            with pytest.raises(TypeError, match="not JSON serializable"):
-                c.subscribe(pathlib.Path("a"), heard.append)
             one = await c.subscribe("a://b", heard.append)
             two = await c.subscribe("a://b", heard.append)
             fake.put(notification("notifications/resources/updated", uri="a://b"))
@@ -13548,6 +13546,10 @@ class TestClientOverHTTP:
             for era in ("2025-11-25", "2026-07-28"):
                 async with m.Client(server.url, token="t", revision=era) as c:
                     assert await c.read(Url("note://a")) == "hello"
+                    for updates in (c.subscribe(Url("note://a")), c.listen(uris=[Url("note://a")])):
+                        await updates
+                        app.resource_updated("note://a")
+                        assert "note://a" in str(await updates.__anext__())
 
     async def test_each_of_many_subscriptions_hears_once_of_a_restart(self):
         app, heard, changed = m.Server(), [], []
