@@ -6471,8 +6471,7 @@ class ClientSession:
     _renewal: Any = None  # the task of the newest renewal of the session
 
     def __init__(self, target: Any, revision: str | None, info: Msg):
-        self.target = target  # a Transport or a Server
-        self.pinned, self.info = revision, info
+        self.target, self.pinned, self.info = target, revision, info
         self.listeners: dict[str, list[Function]] = {}  # fn(params), by notification
         self.server_info: Msg = {}  #: its name and version, as it says
         self.server_capabilities: Msg = {}
@@ -7285,8 +7284,7 @@ class StdioTransport(LineTransport):
             child.stdout.close()
             raise
         self._keeper = asyncio.ensure_future(self._until_exited())
-        # Our loop may end without close(). A task that is cancelled before its first step runs no
-        # `except`.
+        # Our loop may end without close(). A task that never began runs no `except`.
         self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
