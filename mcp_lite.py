@@ -1029,7 +1029,7 @@ class Session(Facts):
         self.server_capabilities: Msg = {}
 
     def resume(self, rev: str) -> None:
-        """Be READY without a handshake."""
+        """Be READY in this revision."""
         self.state, self.rev = READY, rev
 
 
@@ -6417,6 +6417,14 @@ def resolve_target(target: Any, options: Any, owner: Any) -> Any:
                     "an http(s):// URL or a Transport")
 
 
+async def serve_in_memory(server: Server, transport: Transport, peer: Peer) -> None:
+    try:
+        await server.serve(transport)
+    except Exception as exc:
+        peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
+        logger.exception("the server failed")
+
+
 async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
     """Send a request until it is answered, or cannot succeed: a task outlives a proxy's 503."""
     backoff = Backoff()
@@ -6467,7 +6475,6 @@ class ClientSession:
     state = START  #: READY when it is connected, DONE when the program has closed it
     transport: Any = None  #: the Transport, once there is one
     _connecting: Task | None = None  # what connect() waits for, and close() ends
-    _running: Task  # of _run()
     _renewal: Any = None  # the task of the newest renewal of the session
 
     def __init__(self, target: Any, revision: str | None, info: Msg):
@@ -6515,19 +6522,12 @@ class ClientSession:
         if isinstance(self.target, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody reads a response
-            self.tasks.spawn(self._serve_here(theirs))
+            self.tasks.spawn(serve_in_memory(self.target, theirs, self.peer))
         self.transport.interrupted = self._interrupted
         self.peer.name = self.transport.name
         self.send = self.peer.traced(self.transport.write)
         await self.transport.open()
         self._running = self.tasks.spawn(self._run())
-
-    async def _serve_here(self, transport: Transport) -> None:
-        try:
-            await self.target.serve(transport)
-        except Exception as exc:
-            self.peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
-            logger.exception("the server failed")
 
     async def _run(self) -> None:
         try:
@@ -6580,7 +6580,7 @@ class ClientSession:
             logger.warning("%s ended at the first request, as some old servers do, and programs "
                            "without app.run(): it is started again", self.peer.name)
             await asyncio.wait({self._running})  # closed, it may be opened again
-            self.peer.lost = self.transport._closing = None
+            self.peer.lost = None
             await self._open()
         try:
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
@@ -6637,10 +6637,9 @@ class ClientSession:
         if rev not in ([self.pinned] if self.pinned else LEGACY):
             raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; the client wants "
                                 f"revision={wanted!r}")
-        session.rev = rev
         self._learn(result, object_of(result, "serverInfo"))
         self.transport.agreed(rev)
-        session.state = READY
+        session.resume(rev)
         late = self.peer.late("accept notifications/initialized", patience)
         await within(patience, self.send(notification("notifications/initialized")), late)
 
@@ -6707,8 +6706,7 @@ class ClientSession:
         """
         self.check(method)
         session, clock = self.peer.session, get_running_loop().time
-        given = params or {}
-        said: Msg = {}
+        given, said = params or {}, Msg()
         if self.modern:  # spec: basic/index#_meta
             said = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
                     CLIENT_CAPABILITIES: session.client_capabilities}
@@ -6716,7 +6714,7 @@ class ClientSession:
                 said[LOG_LEVEL] = self.log_level or "info"
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         if progress:
-            check_function("progress=", progress, *CALLED_WITH["progress"].split())
+            check_function("progress=", progress, "done", "total", "message")
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
         ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
@@ -7270,7 +7268,7 @@ class StdioTransport(LineTransport):
             elif not os.path.isabs(program):
                 text += "; a URL begins with http:// or https://"
             raise ConnectionClosed(text) from exc
-        self.process, self._group_lives = child, True
+        self.process, self._group_lives, self._closing = child, True, None
         self.last_words.clear()
         self._kill = killer_of(child) if WINDOWS else partial(os.killpg, child.pid)
         try:
