@@ -4404,7 +4404,7 @@ class Entry:
                 return self.log_failure(ctx, ToolError(str(exc)))
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
-            work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+            work = self.fn(**kwargs) if self.is_async else ctx.server.in_thread(self.fn, **kwargs)
             if self.timeout is not None:
                 work = within(self.timeout, work, ToolError(
                     f"{self.name} took longer than {self.timeout:g} seconds"))
@@ -5007,7 +5007,9 @@ class Server(Findable):
         self.included = False  # in another server, without a change since
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
-        self.call_sync = call_sync or self.threads.run
+        # Threads.run() copies the context by itself.
+        self.call_sync = self.threads.run if call_sync is None else lambda job: call_sync(
+            partial(contextvars.copy_context().run, job))
 
     # Registering, at any time: clients are notified.
 
@@ -5188,10 +5190,11 @@ class Server(Findable):
 
     async def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
         """Return what a function returns, on the loop or in a thread."""
-        if is_async(fn):
-            return await fn(*args, **kwargs)
-        job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
-        return await maybe_await(await self.call_sync(job))
+        return await (fn if is_async(fn) else partial(self.in_thread, fn))(*args, **kwargs)
+
+    async def in_thread(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+        """Return what a plain function returns, from a thread or by call_sync."""
+        return await maybe_await(await self.call_sync(partial(fn, *args, **kwargs)))
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
