@@ -3728,7 +3728,6 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #       requestState   as it came        <----   complete: "moved"
 #
 # A second question would end run 2. Its record would keep the first answer, for run 3.
-# A requestState is base64 of {"expires", "record"}, a dot, and the HMAC.
 
 
 class Journal:
@@ -4321,7 +4320,7 @@ def explain(exc: Any) -> None:
     """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
     if isinstance(exc, AttributeError) and isinstance(getattr(exc, "obj", None), Context):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
-        exc.args = (f"Context: no attribute {exc.name!r}; available: {', '.join(there)}",)
+        exc.args = (f"Context: {no_such('attribute', str(exc.name), there)}",)
 
 
 ####
@@ -4438,7 +4437,6 @@ class Entry:
 
 
 def failed_result(text: str) -> Msg:
-    """Return the result of a tool that failed."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
@@ -4680,7 +4678,7 @@ class Conversation(Peer):
     def __init__(self, server: Server, name: str):
         super().__init__(name, self.answer_request, self.take_notification)
         self.server, self.limit = server, server.max_in_flight
-        self.exit_callbacks: dict[Any, Action] = {}  # functions to call when the client has gone
+        self.exit_callbacks: dict[Any, Action] = {}  # when the client has gone
         self.loop = get_running_loop()
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
@@ -4692,7 +4690,7 @@ class Conversation(Peer):
         self.check(ctx)
         rev, token, step = ctx.facts.rev, CURRENT.set(ctx), self.answer
         for middleware in self.server.middlewares:
-            # The innermost comes first: each calls those before it.
+            # Each calls those before it.
             step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         try:
             answer = await step(ctx)
@@ -4951,8 +4949,7 @@ class Server(Findable):
         mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
         call_sync: runs plain functions: `await call_sync(job)` returns what job() returns
-        rate_limit: (requests, seconds) for each client; initialize, server/discover and ping do not
-            count
+        rate_limit: (requests, seconds) for each client; handshakes and pings do not count
         max_in_flight: requests of one session at once; more are queued
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those of what is registered
@@ -5007,9 +5004,8 @@ class Server(Findable):
         self.included = False  # in another server, without a change since
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
-        # Threads.run() copies the context by itself.
         self.call_sync = self.threads.run if call_sync is None else lambda job: call_sync(
-            partial(contextvars.copy_context().run, job))
+            partial(contextvars.copy_context().run, job))  # as Threads.run() does
 
     # Registering, at any time: clients are notified.
 
@@ -5028,8 +5024,8 @@ class Server(Findable):
         replace what the types say, and a single parameter that input_schema does not name gets all
         arguments as a dict; structured=False sends text only. task=True lets it run as a task where
         the client can; "required" refuses modern clients that cannot. Over HTTP a token must have
-        `scopes`. A call fails after `timeout` seconds, the time for answers included; of a modern
-        call, each round may take so long.
+        `scopes`. A call, or each round of a modern one, fails after `timeout` seconds, the time for
+        answers included.
         """
         return decorate(self.add_tool, fn, options)
 
