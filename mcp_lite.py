@@ -1154,7 +1154,7 @@ class Deadline:
     async def __aexit__(self, kind: Any, *_: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = self.task.uncancel() if _COUNTED else 0  # more than before: by others, too
+            left = self.task.uncancel() if _COUNTED else 0  # more, if others have cancelled it, too
             if kind is asyncio.CancelledError and left <= self.cancelling:
                 raise self.problem from None
 
@@ -1933,8 +1933,7 @@ class Peer(Requester):
         # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
         req_id = params.get("requestId") if method == "notifications/cancelled" else None
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
-        # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if exchange is None or exchange.method == "initialize":
+        if exchange is None or exchange.method == "initialize":  # which is never cancelled
             # Even a cancellation: by one, a modern server ends a subscription.
             self.call_back(self.on_notification, msg, send, caller)
         else:
