@@ -270,7 +270,6 @@ MAX_TOKEN_BYTES = 8192  # an access token: it goes into a head
 MAX_TEXT = 65_536  # a request id, what a client tells of itself, data of a log message as text
 MAX_PATTERN_CHARS = 10_000  # a text for a pattern, which may take the square of its length
 MAX_URI_CHARS = 2048  # a URI for templates, counted as it is sent
-SHOWN_CHARS = 200  # one string in a trace: a sentence or two, not an image
 MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
 MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
 MAX_DIGITS = 400  # of a number in a long message; a double has up to 309 before its point
@@ -11632,7 +11631,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
         return REDACTED
     if isinstance(value, str):
         text = re.sub(SECRET_TEXT, rf"\g<1>{REDACTED}", value)
-        return text[:SHOWN_CHARS] + f"... ({len(text):,} characters)" * (len(text) > SHOWN_CHARS)
+        return text[:200] + f"... ({len(text):,} characters)" * (len(text) > 200)
     if isinstance(value, list):
         return [redact(item) for item in value[:20]] + ["..."] * (len(value) > 20)
     if isinstance(value, dict):
