@@ -10746,8 +10746,8 @@ async def write_whole(path: str, data: bytes) -> None:
 # The state of one login, for the transport that needs its token.
 
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
-SECRET_FIELDS = ("code code_verifier refresh_token client_secret assertion client_assertion "
-                 "subject_token token").split()
+SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "assertion", "client_assertion",
+                 "subject_token", "token")
 
 
 def lacks_scope(challenge: Fields) -> bool:
@@ -10925,9 +10925,8 @@ class Login(Authorizer):
         if 200 <= status < 300 and doc.get("error") is None:
             return doc
         secrets = client.get("client_secret"), *map(form.get, SECRET_FIELDS)
-        words = error_text(doc, secrets)
         error = AuthError if status < 500 and status != 429 else ConnectionClosed
-        raise error(f"{url} answered {status}: {words}")
+        raise error(f"{url} answered {status}: {error_text(doc, secrets)}")
 
     async def ask_tokens(self, server: Msg, client: Msg, form: Fields) -> Msg:
         doc = await self.token_request(server, client, form)
