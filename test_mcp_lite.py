@@ -17467,19 +17467,20 @@ class TestNotes:
                 await c.call("delete", {"id": 1})
 
     @newest_revisions
-    async def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
-        answers, asked = ["decline", "accept"], []
+    async def test_a_note_is_deleted_when_the_user_agrees(self, notes, revision):
+        answers, asked = [None, {"value": False}, {"value": True}], []
 
         def elicit(message, schema):
             asked.append(message)
-            return {} if answers.pop(0) == "accept" else None
+            return answers.pop(0)
 
         async with m.Client(notes.app, elicit=elicit, revision=revision) as c:
             await c.call("add", {"title": "Shop", "text": "milk"})
             assert "still there" in await c.call("delete", {"id": 1})
+            assert "still there" in await c.call("delete", {"id": 1})
             assert await c.call("delete", {"id": 1}) == "Note 1 is deleted."
             assert await c.call("search", {"words": "milk"}) == []
-        assert asked == ["Delete note 1, 'Shop'?"] * 2
+        assert asked == ["Delete note 1, 'Shop'?"] * 3
 
     @newest_revisions
     async def test_a_client_that_subscribed_is_told_of_a_change(self, notes, revision):

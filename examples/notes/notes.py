@@ -19,7 +19,7 @@ from typing import Annotated, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # mcp_lite.py is two levels up
 
-from mcp_lite import Context, Resource, Server, ToolError
+from mcp_lite import Resource, Server, SyncContext, ToolError
 
 DATABASE = Path(os.environ.get("NOTES_DB", "~/notes.db")).expanduser()
 FOLDER = Path(os.environ.get("NOTES_FOLDER", "~/notes")).expanduser().resolve()
@@ -100,7 +100,6 @@ class Notes:
         return [Note(*row) for row in self.rows(sql, *values, limit)]
 
 
-@contextlib.asynccontextmanager
 async def open_notes(server: Server):
     """Open the database for the first client, and close it after the last."""
     notes = await asyncio.to_thread(Notes, DATABASE)
@@ -132,14 +131,14 @@ def announce(id: int) -> None:
 
 # The handlers are `def`, since SQLite blocks: each call has a thread.
 @app.tool(annotations={**LOCAL, "readOnlyHint": True})
-def search(words: Words, ctx: Context, limit: Limit = 20) -> list[Note]:
+def search(words: Words, ctx: SyncContext, limit: Limit = 20) -> list[Note]:
     """Find the notes that have all these words, or words that begin so; the best come first."""
     return ctx.lifespan.search(words, limit)
 
 
 @app.tool(annotations={**LOCAL, "destructiveHint": False})
 def add(
-    title: Annotated[str, TITLE], text: Annotated[str, TEXT], ctx: Context,
+    title: Annotated[str, TITLE], text: Annotated[str, TEXT], ctx: SyncContext,
     topic: Annotated[str, TOPIC] = "general",
 ) -> Note:  # fmt: skip
     """Write a new note."""
@@ -151,7 +150,7 @@ def add(
 
 @app.tool(annotations={**LOCAL, "idempotentHint": True})
 def edit(
-    id: Id, ctx: Context, title: Annotated[Optional[str], TITLE] = None,
+    id: Id, ctx: SyncContext, title: Annotated[Optional[str], TITLE] = None,
     text: Annotated[Optional[str], TEXT] = None, topic: Annotated[Optional[str], TOPIC] = None,
 ) -> Note:  # fmt: skip
     """Change a note. What is left out stays as it is."""
@@ -164,13 +163,13 @@ def edit(
 
 
 @app.tool(annotations={**LOCAL, "destructiveHint": True})
-def delete(id: Id, ctx: Context) -> str:
+def delete(id: Id, ctx: SyncContext) -> str:
     """Delete a note, if the user agrees."""
     note = ctx.lifespan.get(id)
     if "elicitation" not in ctx.client_capabilities:
         raise ToolError("the user must agree, and this application cannot ask: nothing is deleted")
-    if ctx.elicit(f"Delete note {id}, {note.title!r}?").action != "accept":
-        return "The person did not agree: the note is still there."
+    if not ctx.elicit(f"Delete note {id}, {note.title!r}?", bool).data:
+        return "The user did not agree: the note is still there."
     ctx.lifespan.change("DELETE FROM notes WHERE id = ?", id)
     announce(id)
     return f"Note {id} is deleted."
@@ -178,7 +177,7 @@ def delete(id: Id, ctx: Context) -> str:
 
 # Two long jobs. Which folder they use is its owner's choice: clients never name a file.
 @app.tool(annotations={**LOCAL, "destructiveHint": False, "idempotentHint": True})
-def import_notes(ctx: Context) -> str:
+def import_notes(ctx: SyncContext) -> str:
     """Add the Markdown files of the folder that are not notes yet; its folders are topics."""
     added, sql = 0, """INSERT INTO notes (title, text, topic) SELECT ?, ?, ?
         WHERE NOT EXISTS (SELECT 1 FROM notes WHERE title = ? AND text = ?)"""
@@ -198,7 +197,7 @@ def import_notes(ctx: Context) -> str:
 
 
 @app.tool(annotations={**LOCAL, "destructiveHint": False, "idempotentHint": True})
-def export_notes(ctx: Context) -> str:
+def export_notes(ctx: SyncContext) -> str:
     """Write each note into a Markdown file in the folder, under its topic."""
     notes = ctx.lifespan.search("", sys.maxsize)
     for number, note in enumerate(notes, 1):
@@ -212,20 +211,20 @@ def export_notes(ctx: Context) -> str:
 
 
 @app.resource(INDEX, mime_type="text/plain")
-def index(ctx: Context) -> str:
+def index(ctx: SyncContext) -> str:
     """All notes: the URI, the topic and the title in each line."""
     rows = ctx.lifespan.rows("SELECT id, topic, title FROM notes ORDER BY id")
     return "\n".join(f"note://{id} {topic}: {title}" for id, topic, title in rows)
 
 
 @app.resource("note://{id}", mime_type="text/markdown")
-def note(id: int, ctx: Context) -> str:
+def note(id: int, ctx: SyncContext) -> str:
     """One note."""
     return ctx.lifespan.get(id).markdown()
 
 
 @app.prompt
-def digest(topic: Annotated[str, TOPIC], ctx: Context) -> list:
+def digest(topic: Annotated[str, TOPIC], ctx: SyncContext) -> list:
     """Sum up what is noted on a topic."""
     rows = ctx.lifespan.rows(SELECT + "notes WHERE topic = ? ORDER BY id DESC LIMIT 100", topic)
     if not rows:
@@ -235,7 +234,7 @@ def digest(topic: Annotated[str, TOPIC], ctx: Context) -> list:
 
 
 @app.complete("digest", "topic")
-def complete_topic(value: str, arguments: dict, ctx: Context) -> list:
+def complete_topic(value: str, arguments: dict, ctx: SyncContext) -> list:
     rows = ctx.lifespan.rows("SELECT DISTINCT topic FROM notes ORDER BY topic")
     return [topic for (topic,) in rows if topic.startswith(value)]
 

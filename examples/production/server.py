@@ -26,7 +26,6 @@ def listed(name):
     return os.environ.get(name, "").split()
 
 
-@contextlib.asynccontextmanager
 async def lifespan(server):
     """Open what the tools need, and close it when the last request has ended."""
     jobs = {"running": 0}
