@@ -6222,6 +6222,8 @@ class Subscription:
         self.client, self.wanted, self.callback = client, wanted, callback
         self.whole = whole  # whether an update is the message, not only its parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
+        # Servers may announce a part of a resource: x://a/1 for x://a.
+        self.folders = tuple(f"{canonical_uri(uri).rstrip('/')}/" for uri in self.uris)
         self.methods = {FILTERS[name] for name in wanted}
         self.updates: deque[Msg] = deque(maxlen=MAX_ITEMS)
 
@@ -6285,7 +6287,6 @@ class Subscription:
     def receive(self, msg: Msg) -> None:
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         uri = params.get("uri")
-        known = tuple(f"{canonical_uri(each).rstrip('/')}/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             peer.resolve(self.req_id, ProtocolError(
@@ -6297,8 +6298,8 @@ class Subscription:
             if self.acknowledged.done():  # the stream had been lost
                 self.client.catch_up(self)
             settle_future(self.acknowledged)
-        # Servers may announce a part of a resource: x://a/1 for x://a.
-        elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
+        elif method in self.methods and (
+                uri is None or canonical_uri(f"{uri}/").startswith(self.folders)):
             item = msg if self.whole else params
             if self.callback:
                 peer.call_back(self.callback, item)
@@ -6975,14 +6976,12 @@ class Client(ClientSession, Findable):
 
     async def _list(self, method: str) -> list[Msg]:
         items: list[Msg] = []
-        cursors: list[JSON] = []
-        result: Any = None
+        pages: list[Msg] = []
         params, size = Msg(), 0
         [(key, needs)] = METHODS[method].lists
         while size <= HELD_BYTES:
-            last, result = result, await self.request(method, params)
-            cursor = result.get("nextCursor")
-            if result == last or cursor in cursors[:-1]:  # some repeat a page, or begin again
+            result = await self.request(method, params)
+            if result in pages:  # some repeat a page, or begin again
                 return items
             # Some write null for an empty list.
             page = [] if result.get(key, 0) is None else member(result, key, list)
@@ -6992,10 +6991,11 @@ class Client(ClientSession, Findable):
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines
-            if cursor in (None, params.get("cursor")):  # the same one: a loop
+            cursor = result.get("nextCursor")
+            if cursor is None or any(cursor == each["nextCursor"] for each in pages):  # a loop
                 return items
-            cursors.append(member(result, "nextCursor", str))
-            params = {"cursor": cursor}
+            pages.append(result)
+            params = {"cursor": member(result, "nextCursor", str)}
             size += len(encode(result)) + HELD_BYTES // MAX_PAGES  # a page counts, too
         raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages, or {HELD_BYTES} bytes")
 
