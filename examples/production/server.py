@@ -8,7 +8,6 @@ MCP_METRICS_PORT; MCP_GRACE, in seconds; MCP_SPANS=1 for spans on stdout.
 """
 
 import asyncio
-import contextlib
 import os
 import pathlib
 import sys
