@@ -7832,10 +7832,7 @@ SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
 #: What a trace shows, besides the first characters of secret headers.
-TRACED_HEADERS = """
-    last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version
-    content-type
-""".split()
+TRACED_HEADERS = "content-type|last-event-id|location|mcp-.*|retry-after|www-authenticate"
 
 
 class HTTPHead(Msg):
@@ -7849,7 +7846,7 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
     for name, value in headers.items():
         if name in ("authorization", SESSION_HEADER):
             shown[name] = f"{value[:6]}..."
-        elif name in TRACED_HEADERS:  # the query of a location has the code of a login
+        elif re.fullmatch(TRACED_HEADERS, name):  # the query of a location has the code of a login
             shown[name] = re.split("[?#]", value)[0][:99]
     _trace(direction, "HTTP", HTTPHead(http=line.partition("?")[0], headers=shown))
 
@@ -7872,12 +7869,12 @@ def is_safe(url: URL) -> bool:
 
 
 def checked_names(option: str, given: Names, pattern: str) -> set[str]:
-    names = as_texts(given)
+    names = [name.lower().rstrip("/") for name in as_texts(given)]
     for name in names:
-        if not re.fullmatch(pattern, name.rstrip("/")):
+        if not re.fullmatch(pattern, name):
             raise ValueError(
                 f'{option}= has {name!r}: pass a host, an origin like https://x.example, or "*"')
-    return {name.lower().rstrip("/") for name in names}
+    return {*names}
 
 
 class HostPolicy:

@@ -16697,16 +16697,18 @@ class TestTranscripts:
             m.trace_to(stream, full)("<", "x", msg)
         assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
 
-    async def test_the_query_of_an_endpoint_is_not_traced(self):
+    async def test_headers_of_the_protocol_are_traced_and_the_query_of_an_endpoint_is_not(self):
         stream = io.StringIO()
         async with sample_app().http(port=0) as server:
             m.set_trace(m.trace_to(stream, full=True))
             try:
-                async with m.Client(server.url + "?api_key=hush1"):
-                    pass
+                async with m.Client(server.url + "?api_key=hush1") as c:
+                    await c.list_tools()
+                    await c.call("where", {"region": "eu"})
             finally:
                 m.set_trace(None)
         assert "POST http://" in stream.getvalue() and "hush" not in stream.getvalue()
+        assert '"mcp-method": "tools/call"' in stream.getvalue() and '"mcp-param-region": "eu"' in stream.getvalue()
 
     async def test_the_code_in_a_redirect_is_not_shown(self):
         shown, where = [], "https://a.example/callback?code=hush1&state=hush2#hush3"
