@@ -7950,12 +7950,10 @@ def sendable_headers(headers: Any) -> Fields:
     """Return headers, their names in lower case; ValueError for what no message can carry."""
     try:
         given = {str.lower(name): value for name, value in dict(headers or {}).items()}
+        hash((*given.items(),))  # a list has none
     except (TypeError, ValueError):
         raise TypeError('headers must be a dict of texts: {"name": "value"}') from None
-    try:
-        header_lines((*given.items(),))
-    except TypeError:  # no hash, so no cache: it is not a str
-        header_lines.__wrapped__((*given.items(),))
+    header_lines((*given.items(),))
     return given
 
 ####

@@ -6644,7 +6644,6 @@ class TestServing:
         (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
-        (lambda app: m.Client("http://localhost/", headers={"Vary": ["a", "b"]}), "vary cannot be sent: a value is a str"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
         (lambda app: m.Client(app, progress=True), "progress= must be a function, not bool"),
         (lambda app: m.Client(app, sample=False), "sample= must be a function, not bool"),
@@ -13643,7 +13642,7 @@ class TestClientOverHTTP:
                 await m.Client(each, revision=V4, **options).connect()
         assert caplog.messages == [f"the token for {url} is sent unencrypted: use https"]
 
-    @pytest.mark.parametrize("headers", ["x", 5, ["a: b"], {1: "x"}, {b"a": "b"}])
+    @pytest.mark.parametrize("headers", ["x", 5, ["a: b"], {1: "x"}, {b"a": "b"}, {"vary": ["a", "b"]}])
     async def test_headers_that_are_not_a_dict_of_texts_are_refused(self, headers):
         says = re.escape('headers must be a dict of texts: {"name": "value"}')
         with pytest.raises(TypeError, match=says):
