@@ -8455,7 +8455,7 @@ class Listener:
             code, why = getattr(exc, "errno", None), getattr(exc, "strerror", None) or exc
             if code == errno.EADDRINUSE:
                 why = "it is in use: choose another, or end the program that has it"
-            where = uds or f"port {port} of {host}"
+            where = uds or sock or f"port {port} of {host}"
             raise CannotServe(code, f"cannot listen on {where}: {why}") from None
         address = self.server.sockets[0].getsockname()
         if not isinstance(address, tuple):

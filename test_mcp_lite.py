@@ -8088,6 +8088,7 @@ asyncio.run(main())""",
     @pytest.mark.parametrize("options, problem", [
         ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it"),
         ("ssl=('nope.pem', 'nope.key')", "nope.pem"), ("host='a..b'", "one: cannot listen on port 8000 of a..b: "),
+        ("sock=__import__('socket').socket(type=2)", "one: cannot listen on <socket.socket fd="),
         pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
     ])  # fmt: skip
     def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem):
