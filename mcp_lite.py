@@ -8558,7 +8558,7 @@ class Stream:
 
     name = ""  # begins the ids of its events
     newest = sent = 0  # numbers of events: the newest, and the newest that was sent
-    complete = False  # whether no other will come
+    complete = False  # whether the newest is the last
 
     def __init__(
         self, conversation: HTTPConversation, response: Response | None = None,
