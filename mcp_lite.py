@@ -6643,8 +6643,7 @@ class ClientSession:
 
     def _learn(self, result: Msg, info: Msg) -> None:
         instructions = result.get("instructions")
-        self.server_info = info
-        self.server_capabilities = member(result, "capabilities", dict)
+        self.server_info, self.server_capabilities = info, member(result, "capabilities", dict)
         self.instructions = instructions if isinstance(instructions, str) else None
 
     # Legacy: the server may forget a session.
@@ -6704,7 +6703,8 @@ class ClientSession:
         """
         self.check(method)
         session, clock = self.peer.session, get_running_loop().time
-        given, said = params or {}, Msg()
+        given = params or {}
+        said: Msg = {}
         if self.modern:  # spec: basic/index#_meta
             said = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
                     CLIENT_CAPABILITIES: session.client_capabilities}
@@ -6735,7 +6735,7 @@ class ClientSession:
         """Raise an error unless we are connected, and the server has what a method needs."""
         if self.transport is None:
             raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
-        rev, row = self.revision, METHODS.get(method, CUSTOM)
+        rev, row = self.peer.session.rev, METHODS.get(method, CUSTOM)
         if rev not in row.revisions:
             raise CapabilityMissing("server", row.capability or method,
                                     f"the server speaks revision {rev}, which has no {method}")
