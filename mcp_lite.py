@@ -5740,9 +5740,9 @@ class LineTransport(Transport):
         """Read from one file and write to another; both are ours to close from now on."""
         self._loop, self._lock = get_running_loop(), asyncio.Lock()
         files = [os.fstat(file.fileno()) for file in (source, sink)]
-        kinds, shared = {stat.S_IFMT(file.st_mode) for file in files}, os.path.samestat(*files)
+        kinds = {stat.S_IFMT(file.st_mode) for file in files}
         # A loop watches the output for reading, too: it cannot watch one socket for both.
-        if WINDOWS or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
+        if WINDOWS or kinds - {stat.S_IFIFO, stat.S_IFSOCK} or os.path.samestat(*files):
             return await self._use_threads(source, sink)
         self.reader = asyncio.StreamReader(BUFFER_BYTES)
         pipe, _ = await self._loop.connect_read_pipe(
@@ -6060,7 +6060,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
 
 def checker_of(schema: JSON) -> Function:
     """Return what checks a value by a schema; SchemaError if the schema is wrong."""
-    if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
+    if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # a keyword, no property
         return nothing
     return compile_schema(schema).check
 
@@ -6134,7 +6134,7 @@ class Answers:
     async def to(self, asked: JSON, session: Session) -> Msg:
         """Answer a question: a request of the server, or a part of a result."""
         method = method_of(asked)
-        if method not in [*ANSWERS]:  # it may be anything
+        if method not in [*ANSWERS]:  # it may be unhashable
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, ours = METHODS[method], session.client_capabilities
         params = without_none(**object_of(asked, "params"))
@@ -6314,7 +6314,7 @@ class Subscription:
             try:
                 await client.request("subscriptions/listen", {"notifications": self.wanted},
                                      timeout=float("inf"), send=self._send)
-                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe, no may_pass()
+                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe it is the last
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
