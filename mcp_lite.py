@@ -3778,7 +3778,7 @@ def call_key(fn: Any, args: Sequence[Any]) -> str:
     for value in args:
         try:
             shown.append(to_json(value))
-        except (TypeError, ValueError, RecursionError):  # a connection, say, counts by its type
+        except (TypeError, ValueError, RecursionError):  # a connection, say
             shown.append(type(value).__qualname__)
     return f"{named.__module__}.{named.__qualname__}({digest_of('', {'': shown})[:16]})"
 
@@ -4389,10 +4389,7 @@ class Entry:
             self.definition.setdefault("description", self.signature.description)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
-        """Check and convert the arguments, run the function, and make the result of the method.
-
-        An RPCError of the handler is sent unchanged; a question of a modern round ends the run.
-        """
+        """Check and convert the arguments, run the function, and make the result of the method."""
         try:
             kwargs = self.signature.convert(given, ctx)
         except SchemaError as exc:
@@ -5012,8 +5009,7 @@ class Server(Findable):
 
     @overload
     def tool(
-        self, name: str | None = ..., /, **options: Unpack[ToolOptions]
-    ) -> Callable[[Fn], Fn]: ...
+        self, name: str | None = ..., /, **options: Unpack[ToolOptions]) -> Callable[[Fn], Fn]: ...
 
     def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
@@ -5205,8 +5201,8 @@ class Server(Findable):
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks, and has a loop of its own.
 
-        Options over HTTP: those of help(mcp_lite.HTTPServer) and help(mcp_lite.Endpoint). http(),
-        serve_http() and start_in_thread() have the same.
+        Options over HTTP, also of http(), serve_http() and start_in_thread(): those of
+        help(mcp_lite.HTTPServer) and help(mcp_lite.Endpoint).
 
         If a handler blocks the loop at the end, the process is ended. If it cannot listen,
         SystemExit says why.
@@ -5360,8 +5356,7 @@ class Job:
             self.size = len(encode(outcome))
         except ENCODE_ERRORS as exc:
             logger.error("the outcome of the task %s cannot be sent: %s", self.id, exc)
-            self.fail(RPCError(INTERNAL_ERROR, "the outcome of the task cannot be sent"))
-            return
+            return self.fail(ToolError("the outcome of the task cannot be sent"))
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
         if self.over:
@@ -5488,9 +5483,7 @@ async def initialize(ctx: Context) -> Msg:
         raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
     if len(encode([info, declared])) > MAX_TEXT:
-        raise RPCError(
-            INVALID_PARAMS, f"clientInfo and capabilities have more than {MAX_TEXT} bytes"
-        )
+        raise RPCError(INVALID_PARAMS, f"clientInfo and capabilities exceed {MAX_TEXT} bytes")
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "SHOULD be the latest"
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
