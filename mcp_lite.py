@@ -4365,6 +4365,11 @@ def added(made: Fn) -> Fn:
     return made
 
 
+async def run_plain(server: Server, job: Action) -> Any:
+    """Return what a plain function returns, in a thread or by call_sync."""
+    return await maybe_await(await server.call_sync(job))
+
+
 class Entry:
     """A registered function: how it is called, and how it is listed."""
 
@@ -4398,7 +4403,8 @@ class Entry:
                 return self.log_failure(ctx, ToolError(str(exc)))
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
-            work = self.fn(**kwargs) if self.is_async else ctx.server.in_thread(self.fn, **kwargs)
+            work = self.fn(**kwargs) if self.is_async else run_plain(
+                ctx.server, partial(self.fn, **kwargs))
             if self.timeout is not None:
                 work = within(self.timeout, work, ToolError(
                     f"{self.name} took longer than {self.timeout:g} seconds"))
@@ -5180,11 +5186,9 @@ class Server(Findable):
 
     async def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
         """Return what a function returns, on the loop or in a thread."""
-        return await (fn if is_async(fn) else partial(self.in_thread, fn))(*args, **kwargs)
-
-    async def in_thread(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-        """Return what a plain function returns, from a thread or by call_sync."""
-        return await maybe_await(await self.call_sync(partial(fn, *args, **kwargs)))
+        if is_async(fn):
+            return await fn(*args, **kwargs)
+        return await run_plain(self, partial(fn, *args, **kwargs))
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
