@@ -6910,6 +6910,8 @@ class Client(ClientSession, Findable):
         for option, names in CALLED_WITH.items():
             if given[option] is not None:
                 check_function(f"{option}=", given[option], *names.split())
+        if callable(roots):
+            check_function("roots=", roots)
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask and callbacks:

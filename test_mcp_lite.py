@@ -6638,6 +6638,7 @@ class TestServing:
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, on_tools_changed=lambda params: 0), r"on_tools_changed= is called with \(\): missing"),
         (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function, not int"),
+        (lambda app: m.Client(app, roots=lambda context: []), r"roots= is called with \(\): missing a required argument: .context"),
         (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\): too many"),
         (lambda app: m.Client(app).on(print), r"@on\(\) takes the name of a notification, not <built-in function print>"),
         (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function, not int"),
