@@ -3732,7 +3732,7 @@ class Journal:
     """The record of one call: the answers to its questions, and the results of once()."""
 
     def __init__(self, record: Msg, responses: Msg):
-        #: the same in all rounds; the client cannot choose it
+        #: the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
         #: answers, by name and digest of the question; results, by call_key()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
@@ -4365,7 +4365,7 @@ def added(made: Fn) -> Fn:
     return made
 
 
-async def run_plain(server: Server, job: Action) -> Any:
+async def run_sync(server: Server, job: Action) -> Any:
     """Return what a plain function returns, in a thread or by call_sync."""
     return await maybe_await(await server.call_sync(job))
 
@@ -4403,7 +4403,7 @@ class Entry:
                 return self.log_failure(ctx, ToolError(str(exc)))
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
-            work = self.fn(**kwargs) if self.is_async else run_plain(
+            work = self.fn(**kwargs) if self.is_async else run_sync(
                 ctx.server, partial(self.fn, **kwargs))
             if self.timeout is not None:
                 work = within(self.timeout, work, ToolError(
@@ -4682,7 +4682,7 @@ class Conversation(Peer):
         self.exit_callbacks: dict[Any, Action] = {}  # when the client has gone
         self.loop = get_running_loop()
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
-        self.state: dict[str, Any] = {}  # ctx.state
+        self.state: dict[str, Any] = {}
         self.life = server.lifespans[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
@@ -5188,7 +5188,7 @@ class Server(Findable):
         """Return what a function returns, on the loop or in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        return await run_plain(self, partial(fn, *args, **kwargs))
+        return await run_sync(self, partial(fn, *args, **kwargs))
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
@@ -5426,7 +5426,6 @@ class Job:
         self.set_status("failed", problem["message"], error=problem)
 
 
-#: The capability of a client that knows tasks.
 KNOWING_TASKS = f"extensions.{TASKS}"
 
 
