@@ -3085,15 +3085,56 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     return fn, bound
 
 
+#: What other libraries have, and what it is here. examples/porting has all of it.
+ELSEWHERE: dict[str, str] = dict(re.findall("(.+): (.+)", """
+FastMCP: Server
+MCPServer: Server
+ClientSession: Client
+stdio_client: Client
+streamablehttp_client: Client
+McpError: RPCError, or RemoteError in a client
+list_tools: @app.tool
+call_tool: @app.tool
+read_resource: @app.resource
+get_prompt: @app.prompt
+completion: @app.complete
+custom_route: @app.route
+mount: app.include
+streamable_http_app: app.asgi
+http_app: app.asgi
+get_context: a parameter ctx: Context
+request_context: ctx.lifespan, ctx.headers
+lifespan_context: ctx.lifespan
+session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed
+fastmcp: ctx.server
+elicitation_callback: elicit=
+sampling_callback: sample=
+logging_callback: log=
+structured_output: structured=
+tags: meta=
+"""))
+
+
 def no_such(what: str, name: str, there: Collection[str], listed: Any = None) -> str:
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
     words, word = {each.strip("-"): each for each in there}, name.strip("-")
+    if word in ELSEWHERE:
+        return f"no {what} {name!r}; write {ELSEWHERE[word]}"
     near = difflib.get_close_matches(word, words, 1, 0.8)  # "tags" is not meant for "task"
     near += [each for each in words if sorted(each) == sorted(word)]  # but "prot" is for "port"
     every = f"available: {', '.join(listed or there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Say of `from mcp_lite import FastMCP` what to import; the rest is not here either."""
+        if name in ELSEWHERE:
+            raise ImportError(f"{__name__} has {no_such('name', name, ())}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Findable:
@@ -3107,8 +3148,10 @@ class Findable:
                 return object.__getattribute__(self, name)
             known = [each for each in known if each[0] != "_"]
             listed = [each for each in known if hasattr(type(self), each)]
-            raise AttributeError(
-                f"{type(self).__name__}: {no_such('attribute', name, known, listed)}")
+            why = no_such("attribute", name, known, listed)
+            error: Any = AttributeError(f"{type(self).__name__}: {why}")
+            error.name = ""  # Python would look for a similar name, too
+            raise error
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
@@ -4318,7 +4361,8 @@ def explain(exc: Any) -> None:
     """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
     if isinstance(exc, AttributeError) and isinstance(getattr(exc, "obj", None), Context):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
-        exc.args = (f"Context: {no_such('attribute', str(exc.name), there)}",)
+        exc.args = (f"Context: {no_such('attribute', exc.name, there)}",)
+        exc.name = ""  # Python would look for a similar name, too
 
 
 ####
@@ -4890,7 +4934,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport here: write run(), for stdio, or '
-                         'run("http", port=8000), from Part VI')
+                         'run("http", port=8000), unless Part VI was cut off')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options

@@ -6759,20 +6759,25 @@ class TestServing:
     def test_a_name_of_another_library_is_refused_with_the_names_that_are_here(self):
         app, client = m.Server(), m.Client(m.Server())
         for it, name, told, untold in (
-            (app, "mount", "available: .*include", "jobs|hints|listeners|state_key"),
+            (app, "enable", "available: .*include", "jobs|hints|listeners|state_key"),
             (client, "initialize", "available: .*connect", "peer|pinned|listeners|outputs"),
             (client, "serverInfo", r"did you mean server_info\?$", "available"),
             (app, "add_tools", r"did you mean add_tool\?$", "available"),
             (app, "agsi", r"did you mean asgi\?$", "available"),
-            (app, "call_tool", "available: ", "did you mean"),  # not add_tool
-            (app, "http_app", "available: ", "did you mean"),
+            (app, "call_tool", "write @app.tool$", "add_tool"),
+            (app, "http_app", "write app.asgi$", "available"),
+            (client, "subscribe_resource", r"write c\.subscribe$", "available"),
         ):
             with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
                 getattr(it, name)
             assert not re.search(untold, str(info.value))
+            assert "Did you mean: " not in "".join(traceback.format_exception(None, info.value, None))
         assert not hasattr(app, "mount")
-        with pytest.raises(TypeError, match="Tool: no option 'tags'; available: .*task"):
+        with pytest.raises(TypeError, match="Tool: no option 'tags'; write meta="):
             app.tool(name="a", tags={"admin"})(print)
+        with pytest.raises(ImportError, match="^mcp_lite has no name 'FastMCP'; write Server$"):
+            from mcp_lite import FastMCP  # noqa: F401
+        assert not hasattr(m, "no_name_of_any_library")
 
         class Ours(m.Server):
             def __init__(self):
@@ -7649,13 +7654,13 @@ class TestElicitation:
     @pytest.mark.skipif(sys.version_info < (3, 10), reason="an AttributeError does not say whose attribute it is")
     async def test_an_attribute_that_a_context_does_not_have_fails_with_those_that_it_has(self, caplog):
         app = asking_app(lambda ctx: ctx.lifespan_context)
-        app.method("acme/x")(lambda ctx, params: ctx.session)
+        app.method("acme/x")(lambda ctx, params: ctx.sesion)
         async with m.Client(app) as c:
-            with pytest.raises(m.ToolError, match="^Context: no attribute 'lifespan_context'; available: .*, lifespan,"):
+            with pytest.raises(m.ToolError, match="^Context: no attribute 'lifespan_context'; write ctx.lifespan$"):
                 await c.call("tool")
             with pytest.raises(m.RemoteError, match="Internal error"):
                 await c.request("acme/x")
-        assert "AttributeError: Context: no attribute 'session'; available: method, params, meta, server" in caplog.text
+        assert "AttributeError: Context: no attribute 'sesion'; available: method, params, meta, server" in caplog.text
 
     async def test_a_blank_field_may_come_as_null(self):
         fields = run_source("class Order(typing.TypedDict, total=False):\n    name: str\n    size: typing.Optional[int]")
@@ -16251,7 +16256,7 @@ What does not exist is told with the nearest that does.
     ! error: tools has no option '--jsn'; did you mean --json?
     [2]
     $ serve --port 8000 shop.py
-    ! error: serve has no option '--port'; available: --http, --token, --trace
+    ! error: serve has no option '--port'; write --http
     [2]
     $ serve --env KEY=x shop.py
     ! error: serve has no option '--env'; available: --http, --token, --trace
