@@ -4359,9 +4359,13 @@ else:
 
 def explain(exc: Any) -> None:
     """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
-    if isinstance(exc, AttributeError) and isinstance(getattr(exc, "obj", None), Context):
+    if not isinstance(exc, AttributeError):
+        return
+    found = re.fullmatch("'Context' object has no attribute '(.*)'", str(exc))
+    owner = getattr(exc, "obj", None)  # Python < 3.10 does not say
+    if found and isinstance(owner, (Context, type(None))):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
-        exc.args = (f"Context: {no_such('attribute', exc.name, there)}",)
+        exc.args = (f"Context: {no_such('attribute', found[1], there)}",)
         exc.name = ""  # Python would look for a similar name, too
 
 

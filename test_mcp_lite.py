@@ -7651,7 +7651,6 @@ class TestElicitation:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
 
-    @pytest.mark.skipif(sys.version_info < (3, 10), reason="an AttributeError does not say whose attribute it is")
     async def test_an_attribute_that_a_context_does_not_have_fails_with_those_that_it_has(self, caplog):
         app = asking_app(lambda ctx: ctx.lifespan_context)
         app.method("acme/x")(lambda ctx, params: ctx.sesion)
@@ -16256,7 +16255,7 @@ What does not exist is told with the nearest that does.
     ! error: tools has no option '--jsn'; did you mean --json?
     [2]
     $ serve --port 8000 shop.py
-    ! error: serve has no option '--port'; write --http
+    ! error: serve has no option '--port'; available: --http, --token, --trace
     [2]
     $ serve --env KEY=x shop.py
     ! error: serve has no option '--env'; available: --http, --token, --trace
