@@ -6766,7 +6766,6 @@ class TestServing:
             (app, "agsi", r"did you mean asgi\?$", "available"),
             (app, "call_tool", "write @app.tool$", "add_tool"),
             (app, "http_app", "write app.asgi$", "available"),
-            (client, "subscribe_resource", r"write c\.subscribe$", "available"),
         ):
             with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
                 getattr(it, name)
