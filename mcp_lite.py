@@ -143,10 +143,11 @@ NOTATION
 # 1. Names
 #
 # Problem. A reader wants every import, alias and limit in one place.
-# Rules.   1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
-#             needed, so that `import mcp_lite` costs little more than asyncio.
-#          2. `__all__` is the contract, and grows with the sections.
-#          3. Each limit is checked before memory is spent.
+# Rules.
+#   1. What only some users need (ssl, hashlib, argparse ...) is imported where it is needed, so
+#      that `import mcp_lite` costs little more than asyncio.
+#   2. `__all__` is the contract, and grows with the sections.
+#   3. Each limit is checked before memory is spent.
 
 from __future__ import annotations
 
@@ -345,14 +346,15 @@ class Row:
 # 2. Errors
 #
 # Problem. When a call fails, the first question is whose fault it was.
-# Rules.   1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
-#             in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
-#             protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own:
-#             whatever else a handler raises.
-#          2. RPCError and RemoteError are siblings: an error from one server never leaves our own
-#             server as if it were ours.
-#          3. An error object on the wire has no traceback, and only texts that were raised for the
-#             peer. Of a tool, the model reads every exception, unless `mask_errors`.
+# Rules.
+#   1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere in
+#      Python. The peer's program: RemoteError, or ToolError from a call. The peer's protocol:
+#      ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own: whatever else a handler
+#      raises.
+#   2. RPCError and RemoteError are siblings: an error from one server never leaves our own server
+#      as if it were ours.
+#   3. An error object on the wire has no traceback, and only texts that were raised for the peer.
+#      Of a tool, the model reads every exception, unless `mask_errors`.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -518,11 +520,12 @@ def handler_error(exc: BaseException) -> MCPError:
 # 3. JSON-RPC
 #
 # Problem. Two programs exchange JSON objects: requests, responses and notifications. Any of them
-#          may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
-# Rules.   1. A message is the JSON object itself, as a dict: every field survives, known or not.
-#          2. classify() alone decides what a message is; only what it refuses is looked at again.
-#          3. Size, depth and elements are counted before the parser runs: it would take memory.
-# Limits.  No NaN, no Infinity. Of a key that occurs twice in an object the last one counts.
+#   may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
+# Rules.
+#   1. A message is the JSON object itself, as a dict: every field survives, known or not.
+#   2. classify() alone decides what a message is; only what it refuses is looked at again.
+#   3. Size, depth and elements are counted before the parser runs: it would take memory.
+# Limits. No NaN, no Infinity. Of a key that occurs twice in an object the last one counts.
 
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
@@ -736,12 +739,13 @@ def show_json(value: Any) -> str:
 # 4. Revisions and methods
 #
 # Problem. A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
-#          yet, and one answers a missing resource with another code.
-# Rules.   1. A revision is its date, a string: a later one is greater. What a date means has a
-#             name here, and no other section names a date.
-#          2. A method is one row of METHODS. A method that a revision does not have is refused.
-#          3. Fields that an older peer does not know are sent to it, for its schemas are open.
-#             Content of a type that it does not know would break it, and becomes text.
+#   yet, and one answers a missing resource with another code.
+# Rules.
+#   1. A revision is its date, a string: a later one is greater. What a date means has a name here,
+#      and no other section names a date.
+#   2. A method is one row of METHODS. A method that a revision does not have is refused.
+#   3. Fields that an older peer does not know are sent to it, for its schemas are open. Content of
+#      a type that it does not know would break it, and becomes text.
 
 V24_11, V25_03, V25_06, V25_11, V26_07 = REVISIONS = (
     "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
@@ -906,9 +910,9 @@ def is_modern(params: Msg) -> bool:
 # 5. Requests in flight
 #
 # Problem. A request of the peer lives from its arrival until its response is written, or until the
-#          peer cancels it. The peer may send too many.
-# Rule.    A request is over when its response begins to be written, or when it is cancelled.
-#          Nothing else is sent for it then: who cancelled it has forgotten its id.
+#   peer cancels it. The peer may send too many.
+# Rule. A request is over when its response begins to be written, or when it is cancelled. Nothing
+#   else is sent for it then: who cancelled it has forgotten its id.
 
 
 class Caller:
@@ -986,13 +990,14 @@ class RateLimit:
 # 6. Lifecycle
 #
 # Problem. The two ends must agree on a revision, and on what each can do. The legacy revisions do
-#          so once, with a handshake that opens a session; the modern one in every request.
-# Rules.   1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
-#             and READY when the client has said so.
-#          2. A server answers `initialize` with the revision that was asked for, or with its
-#             newest legacy one: the client decides whether to go on.
-#          3. We ask a peer only for what it has declared.
-#          4. A handler gets Facts, of a session or of the request itself.
+#   so once, with a handshake that opens a session; the modern one in every request.
+# Rules.
+#   1. A legacy session is at its START until `initialize` was answered. Then it is AGREED, and
+#      READY when the client has said so.
+#   2. A server answers `initialize` with the revision that was asked for, or with its newest legacy
+#      one: the client decides whether to go on.
+#   3. We ask a peer only for what it has declared.
+#   4. A handler gets Facts, of a session or of the request itself.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -1096,15 +1101,16 @@ def check_version(facts: Facts) -> Facts:
 # 7. Tasks and threads
 #
 # Problem. A task that nobody owns is lost when it fails, and left behind when we stop. A function
-#          that blocks must not stop the loop, nor keep the process alive when it should end.
-# Rules.   1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#          2. CancelledError is caught only to clean up, and raised again. Two make an error of it:
-#             Deadline, if it cancelled the task, and Peer, if a handler awaited what somebody
-#             cancelled. Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
-#          3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
-#             Ctrl-C would wait for a tool that sleeps.
-#          4. While a thread waits for the loop, one more may run: the loop may wait for that one.
-# Limits.  All callers share the threads alike: 40 calls of one that sleep delay the others.
+#   that blocks must not stop the loop, nor keep the process alive when it should end.
+# Rules.
+#   1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
+#   2. CancelledError is caught only to clean up, and raised again. Two make an error of it:
+#      Deadline, if it cancelled the task, and Peer, if a handler awaited what somebody cancelled.
+#      Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
+#   3. Worker threads are daemons: those of concurrent.futures are joined at exit, and Ctrl-C would
+#      wait for a tool that sleeps.
+#   4. While a thread waits for the loop, one more may run: the loop may wait for that one.
+# Limits. All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 _COUNTED = sys.version_info >= (3, 11)  # whether a task counts its cancellations
@@ -1331,12 +1337,13 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 # 8. Channels
 #
 # Problem. A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
-#          reader who is slow: 10,000 changes of one resource, say.
-# Rules.   1. A Transport carries messages and does not interpret them. What little HTTP has to
-#             know arrives by agreed(), abandon(), learn_tool().
-#          2. Announcements that wait for a reader are bounded in number, and one replaces another
-#             about the same. A reader for whom too many wait is disconnected: if it missed one,
-#             its list would be stale.
+#   reader who is slow: 10,000 changes of one resource, say.
+# Rules.
+#   1. A Transport carries messages and does not interpret them. What little HTTP has to know
+#      arrives by agreed(), abandon(), learn_tool().
+#   2. Announcements that wait for a reader are bounded in number, and one replaces another about
+#      the same. A reader for whom too many wait is disconnected: if it missed one, its list would
+#      be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1534,16 +1541,16 @@ def memory_transports() -> tuple[Transport, Transport]:
 # 9. Peer
 #
 # Problem. Both ends of a conversation request, respond and cancel at the same time, and each may
-#          time out, or lose its caller or the channel. A client may send 5,000 calls and read
-#          nothing.
-# Rules.   1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
-#             HTTP it is the response to the POST that brought it.
-#          2. A request is one task until its response is written. A full server reads on and
-#             queues requests; it stops reading when its responses are not read.
-#          3. Whatever a handler raises is the response to its request, and harms nothing else.
-#          4. A request of ours that is given up is cancelled at the peer.
-# Limits.  Requests of one client that would take more than 64 MiB are refused. Requests that a
-#          peer sends in order to answer one of ours wait in the queue like all others.
+#   time out, or lose its caller or the channel. A client may send 5,000 calls and read nothing.
+# Rules.
+#   1. `send`, the way back, comes with each message. On a pipe it is the same for all; over HTTP it
+#      is the response to the POST that brought it.
+#   2. A request is one task until its response is written. A full server reads on and queues
+#      requests; it stops reading when its responses are not read.
+#   3. Whatever a handler raises is the response to its request, and harms nothing else.
+#   4. A request of ours that is given up is cancelled at the peer.
+# Limits. Requests of one client that would take more than 64 MiB are refused. Requests that a peer
+#   sends in order to answer one of ours wait in the queue like all others.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -2014,16 +2021,17 @@ class Peer(Requester):
 # 10. JSON Schema
 #
 # Problem. A JSON Schema tells a model which arguments a tool takes, and the arguments that the
-#          model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
-#          string". Values come from strangers, and so do some of the schemas.
-# Rules.   1. Compiler makes nodes of a schema once; there `$ref` is one more schema of
-#             `allOf`. Checking applies a node to a value, and makes the Python value of it.
-#          2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
-#          3. Schema and value multiply, so each piece of work is paid for before it is done. A
-#             budget that is spent is not a SchemaError: no `not` can catch it.
-# Limits.  2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
-#          `content*` are not checked. A pattern is applied to at most 10,000 characters. Section
-#          24 applies no pattern of a stranger: a regular expression can take years.
+#   model sends are checked: "x" for {"type": "integer"} gives "expected integer, got string".
+#   Values come from strangers, and so do some of the schemas.
+# Rules.
+#   1. Compiler makes nodes of a schema once; there `$ref` is one more schema of `allOf`. Checking
+#      applies a node to a value, and makes the Python value of it.
+#   2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
+#   3. Schema and value multiply, so each piece of work is paid for before it is done. A budget that
+#      is spent is not a SchemaError: no `not` can catch it.
+# Limits. 2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
+#   `content*` are not checked. A pattern is applied to at most 10,000 characters. Section 24
+#   applies no pattern of a stranger: a regular expression can take years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2564,15 +2572,16 @@ compile_schema = Validator
 # 11. Types
 #
 # Problem. A model calls a Python function with JSON: `day: date` becomes a schema that the model
-#          sees, "1969-07-20" a date, and a result JSON again.
-# Rules.   1. What JSON cannot express is an error at registration, which names the parameter and
-#             the remedy: a model's call is too late for that.
-#          2. A type becomes a Shape. Its reader gets JSON that fits the schema, and refuses only
-#             what no schema can exclude, such as the 30th of February.
-#          3. Many hosts cannot follow `$ref`: a class stands where it is used, unless it contains
-#             itself or is large.
-#          4. Results become JSON by their values; Tool then checks them by their annotation.
-# Limits.  pydantic and msgspec are never imported: their classes are asked.
+#   sees, "1969-07-20" a date, and a result JSON again.
+# Rules.
+#   1. What JSON cannot express is an error at registration, which names the parameter and the
+#      remedy: a model's call is too late for that.
+#   2. A type becomes a Shape. Its reader gets JSON that fits the schema, and refuses only what no
+#      schema can exclude, such as the 30th of February.
+#   3. Many hosts cannot follow `$ref`: a class stands where it is used, unless it contains itself
+#      or is large.
+#   4. Results become JSON by their values; Tool then checks them by their annotation.
+# Limits. pydantic and msgspec are never imported: their classes are asked.
 
 __all__ += ["Header", "converter"]
 
@@ -3038,10 +3047,11 @@ def text_for(value: Any) -> str:
 # 12. Functions
 #
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
-#          about `a` is what a model needs to know.
-# Rules.   1. What partial() has bound is not for the model, nor is the context.
-#          2. A function or an option that cannot work is refused where its author writes it.
-# Limits.  JSON names every argument: no *args, no parameters before "/".
+#   about `a` is what a model needs to know.
+# Rules.
+#   1. What partial() has bound is not for the model, nor is the context.
+#   2. A function or an option that cannot work is refused where its author writes it.
+# Limits. JSON names every argument: no *args, no parameters before "/".
 
 CONTEXT_NAME = "ctx"  # a parameter of this name needs no annotation to take the context
 
@@ -3271,15 +3281,16 @@ class Signature:
 # 13. URI templates
 #
 # Problem. "note://{name}" names a family of resources. A stranger's URI becomes values, with which
-#          a handler may open files.
-# Rules.   1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
-#             hang by a URI that backtracks.
-#          2. Values are percent-decoded once, after matching.
-#          3. No value leads out of the folder that a handler joins it to: none has a part "..",
-#             begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
-#             slash, escaped or not. Only `file://{+path}` gives absolute paths.
-# Limits.  `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
-#          Windows reserves ("NUL") are left to the handler that opens files.
+#   a handler may open files.
+# Rules.
+#   1. A template is a regular expression with one way to match: CVE-2026-0621 made a server hang by
+#      a URI that backtracks.
+#   2. Values are percent-decoded once, after matching.
+#   3. No value leads out of the folder that a handler joins it to: none has a part "..", begins
+#      with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no slash, escaped or
+#      not. Only `file://{+path}` gives absolute paths.
+# Limits. `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
+#   Windows reserves ("NUL") are left to the handler that opens files.
 
 
 def percent_encode(text: str) -> str:
@@ -3388,13 +3399,14 @@ class Template:
 # 14. Content and forms
 #
 # Problem. Authors return texts, images and records; the wire wants content blocks. And the user
-#          fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
-# Rules.   1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
-#             list is content only if one of its items is a block.
-#          2. A form has what every client can show: flat fields of primitive types. A field that
-#             may be None is not required.
-# Limits.  A block that is a dict is sent as it is, complete or not. Older clients know no titles
-#          of choices.
+#   fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
+# Rules.
+#   1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A list is
+#      content only if one of its items is a block.
+#   2. A form has what every client can show: flat fields of primitive types. A field that may be
+#      None is not required.
+# Limits. A block that is a dict is sent as it is, complete or not. Older clients know no titles of
+#   choices.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited"]
 
@@ -3736,14 +3748,15 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 # 15. Rounds
 #
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
-#          with the question. The client sends the request again with the answer, and the tool runs
-#          again from the top.
-# Rules.   1. An answer counts only for the question that it was given to, by a digest of method and
-#             parameters. Else a yes to a.txt could delete b.txt.
-#          2. once() keeps the result of what must not happen twice, by function and arguments.
-#          3. The record of both travels through the client in `requestState`, signed with the
-#             request and the principal: any replica with the key can serve the next round.
-# Limits.  The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
+#   with the question. The client sends the request again with the answer, and the tool runs again
+#   from the top.
+# Rules.
+#   1. An answer counts only for the question that it was given to, by a digest of method and
+#      parameters. Else a yes to a.txt could delete b.txt.
+#   2. once() keeps the result of what must not happen twice, by function and arguments.
+#   3. The record of both travels through the client in `requestState`, signed with the request and
+#      the principal: any replica with the key can serve the next round.
+# Limits. The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
 #
 # A tool that calls a function once, and then asks, takes two rounds:
 #
@@ -3868,12 +3881,13 @@ def unseal(sign: Function, text: JSON) -> Msg:
 # 16. Context
 #
 # Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
-#          should see neither the era, nor the transport, nor the thread that it runs in.
-# Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
-#             Exception, so that handlers do not catch it; if one does, the run ends all the same.
-#          2. A log message may be secret: it goes only to the client whose request caused it.
-# Limits.  Nothing is sent after the response. Python cannot end a thread that was cancelled: it
-#          goes on until it asks, or looks at ctx.cancelled.
+#   should see neither the era, nor the transport, nor the thread that it runs in.
+# Rules.
+#   1. In a modern round, a question without an answer raises Suspended. It is not an Exception, so
+#      that handlers do not catch it; if one does, the run ends all the same.
+#   2. A log message may be secret: it goes only to the client whose request caused it.
+# Limits. Nothing is sent after the response. Python cannot end a thread that was cancelled: it goes
+#   on until it asks, or looks at ctx.cancelled.
 
 __all__ += ["Context", "SyncContext"]
 
@@ -4373,9 +4387,9 @@ def explain(exc: Any) -> None:
 # 17. Entries
 #
 # Problem. An author offers plain functions, and need not know the protocol.
-# Rule.    One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
-#          how they make a result, and in what a failure is.
-# Limits.  A dict that is a whole result on the wire is sent as it is.
+# Rule. One path leads from arguments to a result: Entry.call(). The kinds of entries differ in how
+#   they make a result, and in what a failure is.
+# Limits. A dict that is a whole result on the wire is sent as it is.
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
@@ -4684,12 +4698,13 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 # 18. Conversations
 #
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
-#          handler runs: may this client call this, so often, with these parameters?
-# Rules.   1. check() comes first, then the middlewares: they may answer a method that the server
-#             does not have. Only then answer() refuses it, or calls its handler.
-#          2. Announcements come from any thread, and wait until the client can receive them.
-# Limits.  A request may come before the handshake. Modern clients of an HTTP endpoint share one
-#          Conversation, which keeps nothing for any of them.
+#   handler runs: may this client call this, so often, with these parameters?
+# Rules.
+#   1. check() comes first, then the middlewares: they may answer a method that the server does not
+#      have. Only then answer() refuses it, or calls its handler.
+#   2. Announcements come from any thread, and wait until the client can receive them.
+# Limits. A request may come before the handshake. Modern clients of an HTTP endpoint share one
+#   Conversation, which keeps nothing for any of them.
 
 
 #: By method, what answers it: `await HANDLERS[method](ctx)` is the result.
@@ -4840,12 +4855,13 @@ class Conversation(Peer):
 # 19. Server
 #
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
-#          loop or a thread of the author's choice.
-# Rules.   1. Capabilities only grow: a client may rely on one, and gets an empty list when its last
-#             entry has gone.
-#          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
-#             and one task does both, as many libraries demand.
-# Limits.  A server that shuts down answers unfinished requests with an error.
+#   loop or a thread of the author's choice.
+# Rules.
+#   1. Capabilities only grow: a client may rely on one, and gets an empty list when its last entry
+#      has gone.
+#   2. Each event loop has one lifespan. The first conversation opens it, the last closes it, and
+#      one task does both, as many libraries demand.
+# Limits. A server that shuts down answers unfinished requests with an error.
 
 __all__ += ["Server"]
 
@@ -5356,13 +5372,14 @@ class ServerThread:
 # 20. Tasks
 #
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
-#          a task is answered at once, with a handle. The client polls it (tasks/get), answers its
-#          questions (tasks/update) or cancels it (tasks/cancel).
-# Rules.   1. A task belongs to its principal: for everybody else it does not exist.
-#          2. A task that has ended does not change, and keeps only its outcome.
-#          3. No two questions of a task have one name: a late answer is not taken for another's.
-# Limits.  1,000 tasks, and 64 MiB of results: the oldest is deleted first. A task runs for as long
-#          as it takes. It is a Job here, because asyncio has tasks, too.
+#   a task is answered at once, with a handle. The client polls it (tasks/get), answers its
+#   questions (tasks/update) or cancels it (tasks/cancel).
+# Rules.
+#   1. A task belongs to its principal: for everybody else it does not exist.
+#   2. A task that has ended does not change, and keeps only its outcome.
+#   3. No two questions of a task have one name: a late answer is not taken for another's.
+# Limits. 1,000 tasks, and 64 MiB of results: the oldest is deleted first. A task runs for as long
+#   as it takes. It is a Job here, because asyncio has tasks, too.
 
 def timestamp() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -5520,11 +5537,12 @@ async def serve_task(ctx: Context) -> Msg:
 # 21. Methods
 #
 # Problem. Each method of the protocol needs one function that answers it.
-# Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
-#             `isError`, for the model to read; so are wrong arguments of one, since RICH.
-#          2. A subscription is answered when it ends. Before, it sends what it was asked for, and
-#             first which part of that it grants.
-# Limits.  A list that changes between two of its pages may repeat an item, or miss one.
+# Rules.
+#   1. A wrong request is an error, for the client. A tool that fails is a result with `isError`,
+#      for the model to read; so are wrong arguments of one, since RICH.
+#   2. A subscription is answered when it ends. Before, it sends what it was asked for, and first
+#      which part of that it grants.
+# Limits. A list that changes between two of its pages may repeat an item, or miss one.
 
 @handles("initialize")
 async def initialize(ctx: Context) -> Msg:
@@ -5711,13 +5729,14 @@ async def tell_end(ctx: Context) -> None:
 # 22. Lines and pipes
 #
 # Problem. A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
-#          and its other end may be slow or gone.
-# Rules.   1. A line has a limit, which is checked before more of it is kept.
-#          2. The lines of one turn of the loop leave in one write. A writer waits for room before
-#             it encodes its message: a slow reader costs no memory but for what one turn writes.
-#          3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
-#             pipe of Windows: two threads copy between these and a socket.
-# Limits.  Bytes that a full disk does not take are lost.
+#   and its other end may be slow or gone.
+# Rules.
+#   1. A line has a limit, which is checked before more of it is kept.
+#   2. The lines of one turn of the loop leave in one write. A writer waits for room before it
+#      encodes its message: a slow reader costs no memory but for what one turn writes.
+#   3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a pipe of
+#      Windows: two threads copy between these and a socket.
+# Limits. Bytes that a full disk does not take are lost.
 
 
 class LineDecoder:
@@ -5882,13 +5901,14 @@ class LineTransport(Transport):
 ####
 # 23. Standard streams
 #
-# Problem. A client talks to this process over its standard streams, which nothing else may read
-#          or write.
-# Rules.   1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
-#             stderr: no print(), C library or child process touches the conversation.
-#          2. The end of input, a signal, a reader that is gone or the death of the parent shut the
-#             server down: it reads no more, gives running requests a period of grace, sends their
-#             responses, and restores the streams.
+# Problem. A client talks to this process over its standard streams, which nothing else may read or
+#   write.
+# Rules.
+#   1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is stderr: no
+#      print(), C library or child process touches the conversation.
+#   2. The end of input, a signal, a reader that is gone or the death of the parent shut the server
+#      down: it reads no more, gives running requests a period of grace, sends their responses, and
+#      restores the streams.
 
 
 def write_stderr(text: str, stream: Any = None) -> None:
@@ -6027,13 +6047,14 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 # 24. Answers and announcements
 #
 # Problem. A server sends results of any shape, asks questions, and announces changes. Its
-#          connection may break while a program waits for updates of a resource.
-# Rules.   1. The shape of results is checked: a malformed one fails its call with an MCPError, and
-#             harms nothing else in the program.
-#          2. A subscription outlives its connection where the channel does: it is opened again
-#             when the server is back.
-# Limits.  A subscription keeps the newest 1000 updates that nobody has read. A schema with
-#          patterns checks nothing: for some texts, some patterns take years.
+#   connection may break while a program waits for updates of a resource.
+# Rules.
+#   1. The shape of results is checked: a malformed one fails its call with an MCPError, and harms
+#      nothing else in the program.
+#   2. A subscription outlives its connection where the channel does: it is opened again when the
+#      server is back.
+# Limits. A subscription keeps the newest 1000 updates that nobody has read. A schema with patterns
+#   checks nothing: for some texts, some patterns take years.
 
 Callback = Optional[Function]
 
@@ -6381,9 +6402,10 @@ class Subscription:
 # 25. Values of results
 #
 # Problem. The result of a tool is a message with content; a program wants the number in it.
-# Rules.   1. Structured output comes before text.
-#          2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that;
-#             but where a text beside it begins as that object does, nothing is wrapped.
+# Rules.
+#   1. Structured output comes before text.
+#   2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that; but
+#      where a text beside it begins as that object does, nothing is wrapped.
 
 
 def value_of(result: Msg) -> Any:
@@ -6432,16 +6454,17 @@ def bytes_of(text: str) -> bytes:
 # 26. Sessions of a client
 #
 # Problem. A program connects to a server, sends requests and answers questions. It cannot know
-#          which era the server speaks, and the server may forget a session at any time.
-# Rules.   1. Client and server speak the newest revision that both know, of any era. A client that
-#             was made for one revision speaks no other.
-#          2. A request that the server did not declare is not sent.
-#          3. A session that the server has forgotten is renewed, once for all requests. What may
-#             have changed meanwhile is announced as if the server had announced it.
-#          4. max_timeout bounds a request with its progress, its questions and its task.
-# Limits.  Of results, only the output schemas of tools are kept. A listener is called once for
-#          each subscription that brings a change. A server that takes more than 10
-#          seconds to start is first taken for a legacy one.
+#   which era the server speaks, and the server may forget a session at any time.
+# Rules.
+#   1. Client and server speak the newest revision that both know, of any era. A client that was
+#      made for one revision speaks no other.
+#   2. A request that the server did not declare is not sent.
+#   3. A session that the server has forgotten is renewed, once for all requests. What may have
+#      changed meanwhile is announced as if the server had announced it.
+#   4. max_timeout bounds a request with its progress, its questions and its task.
+# Limits. Of results, only the output schemas of tools are kept. A listener is called once for each
+#   subscription that brings a change. A server that takes more than 10 seconds to start is first
+#   taken for a legacy one.
 
 #: By kind of target: whether it is one, and what makes a Transport or Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
@@ -6881,9 +6904,9 @@ class ClientSession:
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
-# Rule.    Lists are read to their last page. Tools whose headers are invalid (section 33) are left
-#          out.
-# Limits.  A list has 1000 pages.
+# Rule. Lists are read to their last page. Tools whose headers are invalid (section 33) are left
+#   out.
+# Limits. A list has 1000 pages.
 
 __all__ += ["Client"]
 
@@ -7185,14 +7208,15 @@ class Client(ClientSession, Findable):
 # 28. Child processes
 #
 # Problem. A client starts a server as a child process. Often the child is npx, uv or a shell, and
-#          the server is a child of that: a signal that ends the one leaves the other running.
-# Rules.   1. The child is in a process group of its own, with all that it starts. The client ends
-#             the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
-#          2. Threads wait for the child's exit and for its stderr: that works on any loop.
-#          3. An error says what ended the conversation: exit status, signal, last words.
-# Limits.  A proxy whose address has a password is not passed on. A client whose loop is closed
-#          without close() leaves its server running for as long as the program runs. On Windows,
-#          a browser that the server opens may end with it.
+#   the server is a child of that: a signal that ends the one leaves the other running.
+# Rules.
+#   1. The child is in a process group of its own, with all that it starts. The client ends the
+#      whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
+#   2. Threads wait for the child's exit and for its stderr: that works on any loop.
+#   3. An error says what ended the conversation: exit status, signal, last words.
+# Limits. A proxy whose address has a password is not passed on. A client whose loop is closed
+#   without close() leaves its server running for as long as the program runs. On Windows, a browser
+#   that the server opens may end with it.
 
 __all__ += ["StdioTransport"]
 
@@ -7438,12 +7462,13 @@ CONNECTORS.append((
 # 29. HTTP/1.1
 #
 # Problem. Two programs that read the same bytes as different messages can be played against each
-#          other: what a proxy takes for a body, the server behind it takes for the next request.
-# Rules.   1. One grammar, no lenient mode: whatever RFC 9112 lets a recipient repair is refused,
-#             except one empty line before a request.
-#          2. A body has exactly one framing, and a field that steers us occurs once.
-#          3. What we write must read back as exactly the fields that were meant.
-# Limits.  No HTTP/2, content codings, ranges, cookies or upgrades. Nothing of a path is decoded.
+#   other: what a proxy takes for a body, the server behind it takes for the next request.
+# Rules.
+#   1. One grammar, no lenient mode: whatever RFC 9112 lets a recipient repair is refused, except
+#      one empty line before a request.
+#   2. A body has exactly one framing, and a field that steers us occurs once.
+#   3. What we write must read back as exactly the fields that were meant.
+# Limits. No HTTP/2, content codings, ranges, cookies or upgrades. Nothing of a path is decoded.
 
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no name or value can have: a match is a whole line.
@@ -7624,13 +7649,14 @@ def parse_url(url: str) -> URL:
 # 30. Input
 #
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
-#          a body may begin the next message.
-# Rules.   1. Client and server read with the same class, so they find the same end of each body.
-#          2. The end of input is noted at once, not when it is read: so a server learns that its
-#             client has left.
-#          3. An announced size is checked before the body is read; without one, reading stops at
-#             the first piece too many.
-# Limits.  Chunk extensions and trailers are read and dropped.
+#   a body may begin the next message.
+# Rules.
+#   1. Client and server read with the same class, so they find the same end of each body.
+#   2. The end of input is noted at once, not when it is read: so a server learns that its client
+#      has left.
+#   3. An announced size is checked before the body is read; without one, reading stops at the first
+#      piece too many.
+# Limits. Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
@@ -7789,11 +7815,12 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
 # 31. Server-sent events
 #
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
-#          saw last.
-# Rules.   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
-#             comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
-#          2. An event's id counts once its empty line has come, with data or without: else what a
-#             cut swallowed would never be sent again.
+#   saw last.
+# Rules.
+#   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and comments
+#      are passed over, bad UTF-8 is replaced, an event cut short is dropped.
+#   2. An event's id counts once its empty line has come, with data or without: else what a cut
+#      swallowed would never be sent again.
 
 class Event(Row):
     """One event; without an id, it has that of the event before."""
@@ -7866,11 +7893,12 @@ class SSEDecoder:
 # 32. HTTP rules
 #
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
-# Rules.   1. A refusal names the setting that would allow it, where there is one.
-#          2. Host and Origin are judged by name. DNS rebinding gives the name of a page our
-#             address, so that the browser takes us for its server. An IP address cannot be rebound;
-#             and where a token is needed, any Host will do: such a page has none.
-# Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
+# Rules.
+#   1. A refusal names the setting that would allow it, where there is one.
+#   2. Host and Origin are judged by name. DNS rebinding gives the name of a page our address, so
+#      that the browser takes us for its server. An IP address cannot be rebound; and where a token
+#      is needed, any Host will do: such a page has none.
+# Limits. What a proxy says of its client (X-Forwarded-For) is not read.
 
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits at its end
@@ -8006,10 +8034,11 @@ def sendable_headers(headers: Any) -> Fields:
 # 33. Mirrored headers
 #
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
-#          body in headers, and nobody may be fooled by headers that say something else.
-# Rules.   1. The headers for which a body asks must agree with it; others are not looked at.
-#          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
-# Limits.  Only strings, integers and booleans are repeated, where only `properties` lead to them.
+#   body in headers, and nobody may be fooled by headers that say something else.
+# Rules.
+#   1. The headers for which a body asks must agree with it; others are not looked at.
+#   2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
+# Limits. Only strings, integers and booleans are repeated, where only `properties` lead to them.
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
@@ -8154,9 +8183,9 @@ def check_modern_post(
 # 34. Requests and responses
 #
 # Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
-# Rule.    send() sends a response whole, or begins a stream for write() and end(). They wait while
-#          the client is slow to read, and do nothing once the client is gone.
-# Limits.  A handler gets the body whole.
+# Rule. send() sends a response whole, or begins a stream for write() and end(). They wait while the
+#   client is slow to read, and do nothing once the client is gone.
+# Limits. A handler gets the body whole.
 
 __all__ += ["HTTPRequest"]
 
@@ -8260,12 +8289,13 @@ async def answer_with(
 # 35. Connections
 #
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
-# Rules.   1. A connection serves one request at a time, each in a task of its own, which begins
-#             when its head has arrived.
-#          2. Every wait but that for a handler has a deadline.
-#          3. A request that is malformed, or whose body is not read, gets its answer, and the
-#             connection closes.
-# Limits.  A client that closes its side of the connection is gone: it gets no answer.
+# Rules.
+#   1. A connection serves one request at a time, each in a task of its own, which begins when its
+#      head has arrived.
+#   2. Every wait but that for a handler has a deadline.
+#   3. A request that is malformed, or whose body is not read, gets its answer, and the connection
+#      closes.
+# Limits. A client that closes its side of the connection is gone: it gets no answer.
 #
 #     It waits for            at most                           and then
 #     the next request        IDLE_SECONDS                      it is closed
@@ -8454,8 +8484,8 @@ class Connection(Wire):
 # 36. Listeners
 #
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rule.    One connection too many: the one whose deadline is next makes room.
-# Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
+# Rule. One connection too many: the one whose deadline is next makes room.
+# Limits. A Unix socket has the permissions that the umask leaves; a second server takes it over.
 
 class Listener:
     """Takes connections; handle(request, response) serves their requests."""
@@ -8563,12 +8593,13 @@ def server_ssl(ssl: Any) -> Any:
 # 37. Streams and sessions
 #
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
-#          and connections may be cut at any byte.
-# Rules.   1. An answer is JSON, unless something must be sent before it, or a handler takes long:
-#             then the response becomes a stream, and comments keep the connection.
-#          2. In a session a lost connection cancels nothing, except with HTTP+SSE. Events are
-#             numbered per stream and kept; a GET with Last-Event-ID goes on after the last one.
-# Limits.  The newest events of all sessions are kept, up to HELD_BYTES.
+#   and connections may be cut at any byte.
+# Rules.
+#   1. An answer is JSON, unless something must be sent before it, or a handler takes long: then the
+#      response becomes a stream, and comments keep the connection.
+#   2. In a session a lost connection cancels nothing, except with HTTP+SSE. Events are numbered per
+#      stream and kept; a GET with Last-Event-ID goes on after the last one.
+# Limits. The newest events of all sessions are kept, up to HELD_BYTES.
 
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
@@ -8839,9 +8870,10 @@ class PairSession(HTTPSession):
 # 38. Authentication and pages
 #
 # Problem. Somebody sends a request: who is it, and may they come in?
-# Rules.   1. Host, Origin and token are checked in this order, before the body is read.
-#          2. Known tokens are all compared, each in constant time.
-#          3. No handler sees a token: it could pass it on.
+# Rules.
+#   1. Host, Origin and token are checked in this order, before the body is read.
+#   2. Known tokens are all compared, each in constant time.
+#   3. No handler sees a token: it could pass it on.
 
 class Identity(Row):
     principal: Any
@@ -8985,11 +9017,11 @@ async def serve_page(
 # 39. The endpoint
 #
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
-#          request in, then reads its body; post() finds the conversation that serves its message.
-# Rule.    The id of a session cannot be guessed. Only the principal that opened the session can use
-#          it; for all others it does not exist.
-# Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
-#          that opened it.
+#   request in, then reads its body; post() finds the conversation that serves its message.
+# Rule. The id of a session cannot be guessed. Only the principal that opened the session can use
+#   it; for all others it does not exist.
+# Limits. Of too many sessions, the one that was idle longest ends. A stream may outlive the token
+#   that opened it.
 
 PAIR_PATH = "/messages"  # where HTTP+SSE takes messages
 
@@ -9293,11 +9325,12 @@ class Endpoint:
 # 40. Engines
 #
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
-# Rules.   1. Lifespan, endpoint, listener start in this order; endpoint, listener, lifespan end in
-#             this order, whatever fails.
-#          2. Under an ASGI server a request has a task of its own, which outlasts its connection.
-# Limits.  An ASGI server reports its end when all connections have ended. Let it close those that
-#          only listen: uvicorn --timeout-graceful-shutdown.
+# Rules.
+#   1. Lifespan, endpoint, listener start in this order; endpoint, listener, lifespan end in this
+#      order, whatever fails.
+#   2. Under an ASGI server a request has a task of its own, which outlasts its connection.
+# Limits. An ASGI server reports its end when all connections have ended. Let it close those that
+#   only listen: uvicorn --timeout-graceful-shutdown.
 
 @added
 class HTTPServer(Endpoint):
@@ -9520,12 +9553,13 @@ class ASGIApp(Endpoint):
 ####
 # 41. HTTP client
 #
-# Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
-#          to servers that may close at any moment.
-# Rules.   1. A request is sent once: without a response, nobody knows whether it was served.
-#          2. Redirects stay within the origin; so do credentials.
-#          3. An idle connection that is old, lost, or brought unsolicited data is not used again.
-# Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
+# Problem. A client sends requests over connections that are kept alive, through proxies and TLS, to
+#   servers that may close at any moment.
+# Rules.
+#   1. A request is sent once: without a response, nobody knows whether it was served.
+#   2. Redirects stay within the origin; so do credentials.
+#   3. An idle connection that is old, lost, or brought unsolicited data is not used again.
+# Limits. Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
 warn_once = lru_cache()(logger.warning)
 
@@ -9797,9 +9831,10 @@ class Authorizer:
 # 42. Streamable HTTP, the client's end
 #
 # Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
-# Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
-#          2. Every request gets a response or an error, whatever happens to its connection. It is
-#             sent again only if it just reads: the server may have served it.
+# Rules.
+#   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
+#   2. Every request gets a response or an error, whatever happens to its connection. It is sent
+#      again only if it just reads: the server may have served it.
 
 #: What a POST must still get responses to: ids as text, for some servers answer 1 with "1".
 #: None: of a stream that answers no POST.
@@ -10138,12 +10173,13 @@ CONNECTORS.append((is_url, HTTPTransport))
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 #
 # Problem. After a 401 the client must find out who issues tokens for this server, and get one that
-#          is valid for nothing else. On the way it reads documents of strangers, which may name
-#          another server's resource, or an issuer that collects codes.
-# Rules.   1. Metadata is used only if it names the resource or the issuer whose metadata it is.
-#          2. Names are compared exactly, except for one slash: see same_issuer().
-#          3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
-# Limits.  One scheme of a challenge is read. A scope with quotes is ignored.
+#   is valid for nothing else. On the way it reads documents of strangers, which may name another
+#   server's resource, or an issuer that collects codes.
+# Rules.
+#   1. Metadata is used only if it names the resource or the issuer whose metadata it is.
+#   2. Names are compared exactly, except for one slash: see same_issuer().
+#   3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
+# Limits. One scheme of a challenge is read. A scope with quotes is ignored.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a token68. RFC 9110 §11.2
@@ -10370,14 +10406,15 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 # 44. Keys and tokens
 #
 # Problem. A token is only as good as its signature, and the standard library verifies none.
-# Rules.   1. Signatures of RS256, RS384, RS512 and ES256 are verified here, with public keys. None
-#             is made, and nothing is encrypted: no secret takes part, so Python's integers need not
-#             be constant-time. Hashes, HMAC and TLS are the standard library's.
-#          2. A token is checked in one order: its form, the algorithm (from our list, fitting the
-#             key), the signature, the claims. Keys that it brings or names are not used. RFC 8725
-# Limits.  The code passes the tests of Wycheproof; nobody has audited it. For another library, or
-#          EdDSA, ES384, PS256, encryption and certificates, pass a function of your own:
-#          Guard(verify=). The names are those of RFC 7515 and 7517 to 7519.
+# Rules.
+#   1. Signatures of RS256, RS384, RS512 and ES256 are verified here, with public keys. None is
+#      made, and nothing is encrypted: no secret takes part, so Python's integers need not be
+#      constant-time. Hashes, HMAC and TLS are the standard library's.
+#   2. A token is checked in one order: its form, the algorithm (from our list, fitting the key),
+#      the signature, the claims. Keys that it brings or names are not used. RFC 8725
+# Limits. The code passes the tests of Wycheproof; nobody has audited it. For another library, or
+#   EdDSA, ES384, PS256, encryption and certificates, pass a function of your own: Guard(verify=).
+#   The names are those of RFC 7515 and 7517 to 7519.
 
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
@@ -10523,10 +10560,11 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
 # 45. Fetching
 #
 # Problem. A login reads documents at addresses that a server names: http://169.254.169.254/, say,
-#          where a cloud keeps its keys.
-# Rules.   1. A fetch is bounded in bytes, time and redirects. The address is judged where the
-#             socket connects: a name may resolve to another address the next time.
-#          2. A public server cannot refer us to a private address.
+#   where a cloud keeps its keys.
+# Rules.
+#   1. A fetch is bounded in bytes, time and redirects. The address is judged where the socket
+#      connects: a name may resolve to another address the next time.
+#   2. A public server cannot refer us to a private address.
 
 
 def is_public(address: str) -> bool:
@@ -10631,15 +10669,16 @@ class Fetcher:
 ####
 # 46. Logins
 #
-# Problem. The user must agree to a login in a browser, which may take minutes, and does not want
-#          to do so again tomorrow. A login must be neither lost nor read by others.
-# Rules.   1. A token goes to the origin of its server, in one header, and nowhere else: into no
-#             URL, log, trace, exception or repr().
-#          2. A login is saved under a hash of the whole URL of its server, with its issuer and its
-#             client. A file is whole or absent, and only its owner can read it. CVE-2026-51996
-#          3. One refresh at a time, across tasks and processes. Its result is saved before it is
-#             used: a refresh token that is sent twice may end the login.
-#          4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
+# Problem. The user must agree to a login in a browser, which may take minutes, and does not want to
+#   do so again tomorrow. A login must be neither lost nor read by others.
+# Rules.
+#   1. A token goes to the origin of its server, in one header, and nowhere else: into no URL, log,
+#      trace, exception or repr().
+#   2. A login is saved under a hash of the whole URL of its server, with its issuer and its client.
+#      A file is whole or absent, and only its owner can read it. CVE-2026-51996
+#   3. One refresh at a time, across tasks and processes. Its result is saved before it is used: a
+#      refresh token that is sent twice may end the login.
+#   4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
 
 __all__ += ["TokenStore", "FileStore"]
 
@@ -11014,12 +11053,13 @@ class Login(Authorizer):
 # 47. Ways to a token
 #
 # Problem. A user logs in with a browser, which must come back to this program. A program in a
-#          cluster has no user: it gets a token for a secret of its own, or for another token.
-# Rules.   1. An id or a secret is sent to its own issuer alone, whatever a server names.
-#          2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
-# Limits.  No device codes: the specification has none. Nothing is signed: for assertions and DPoP
-#          see examples/authorization/keys.py. Each login registers a new client. What a browser
-#          prints may come out on our stdout.
+#   cluster has no user: it gets a token for a secret of its own, or for another token.
+# Rules.
+#   1. An id or a secret is sent to its own issuer alone, whatever a server names.
+#   2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
+# Limits. No device codes: the specification has none. Nothing is signed: for assertions and DPoP
+#   see examples/authorization/keys.py. Each login registers a new client. What a browser prints may
+#   come out on our stdout.
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
@@ -11282,14 +11322,15 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 # 48. Guarding a server
 #
 # Problem. A server accepts tokens of another issuer. It must know whether they are genuine and
-#          meant for it, and what their owner may do. Clients must learn where to get one.
-# Rules.   1. In doubt a request is refused. The issuer and the audience of tokens are configured,
-#             never read from a request.
-#          2. A refusal contains what RFC 6750 requires. Our reasons are in the log.
-#          3. If tokens cannot be verified now, it is 503. After 401 all would log in again.
-#          4. Handlers see a Principal, never the token.
-# Limits.  A revoked token is accepted for a minute. examples/authorization shows how to issue
-#          tokens, and how to ask an issuer about one.
+#   meant for it, and what their owner may do. Clients must learn where to get one.
+# Rules.
+#   1. In doubt a request is refused. The issuer and the audience of tokens are configured, never
+#      read from a request.
+#   2. A refusal contains what RFC 6750 requires. Our reasons are in the log.
+#   3. If tokens cannot be verified now, it is 503. After 401 all would log in again.
+#   4. Handlers see a Principal, never the token.
+# Limits. A revoked token is accepted for a minute. examples/authorization shows how to issue
+#   tokens, and how to ask an issuer about one.
 
 __all__ += ["Guard", "Principal", "jwt_verifier"]
 
@@ -11496,11 +11537,12 @@ class Guard(Authenticator):
 ####
 # 49. Showing
 #
-# Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
-#          `ESC ]52;c;...` would write into the user's clipboard.
-# Rules.   1. All text of a server goes to a terminal through plain().
-#          2. A pipe gets the result as it is: a program needs every byte.
-# Limits.  A signature shows nine choices of an enum, and follows one `$ref`: --json shows all.
+# Problem. A server's text reaches the user's terminal. A tool whose description has the bytes `ESC
+#   ]52;c;...` would write into the user's clipboard.
+# Rules.
+#   1. All text of a server goes to a terminal through plain().
+#   2. A pipe gets the result as it is: a program needs every byte.
+# Limits. A signature shows nine choices of an enum, and follows one `$ref`: --json shows all.
 
 __all__ += ["UsageError", "plain"]
 
@@ -11640,10 +11682,11 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
 # 50. The trace
 #
 # Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
-#          pasted into bug reports.
-# Rules.   1. A trace shows neither secrets nor pages of base64.
-#          2. It has no control characters, whatever was on the wire.
-# Limits.  A secret is recognized by its name: a secret argument called `x` is shown.
+#   pasted into bug reports.
+# Rules.
+#   1. A trace shows neither secrets nor pages of base64.
+#   2. It has no control characters, whatever was on the wire.
+# Limits. A secret is recognized by its name: a secret argument called `x` is shown.
 
 SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
@@ -11752,11 +11795,12 @@ start_trace(os.environ.get("MCP_LITE_TRACE"))  # for any program that uses this 
 # 51. The user
 #
 # Problem. While a verb runs, the user wants to see its progress and the server's log. The server
-#          may ask: "Deploy to production?"
-# Rules.   1. All of it goes to stderr: stdout contains nothing but the result.
-#          2. Without a terminal, a question is declined: a script never hangs.
-#          3. A word means what the schema says. `7` is text where a string is valid.
-# Limits.  A value is typed as it is sent: there are no menus.
+#   may ask: "Deploy to production?"
+# Rules.
+#   1. All of it goes to stderr: stdout contains nothing but the result.
+#   2. Without a terminal, a question is declined: a script never hangs.
+#   3. A word means what the schema says. `7` is text where a string is valid.
+# Limits. A value is typed as it is sent: there are no menus.
 
 __all__ += ["Person"]
 
@@ -11909,12 +11953,13 @@ class Person:
 # 52. Verbs
 #
 # Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
-#          file; a script wants the same as JSON, with an exit status.
-# Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
-#             what to show of it; fn(args) is for a verb that needs no connection.
-#          2. The server validates the arguments; only unknown names are refused here.
-# Limits.  `-o` saves the first of several binary pieces. A served file is imported here: what it
-#          prints then goes to stdout.
+#   file; a script wants the same as JSON, with an exit status.
+# Rules.
+#   1. A verb is a function: async fn(client, args) returns the result as it was sent, and what to
+#      show of it; fn(args) is for a verb that needs no connection.
+#   2. The server validates the arguments; only unknown names are refused here.
+# Limits. `-o` saves the first of several binary pieces. A served file is imported here: what it
+#   prints then goes to stdout.
 
 Shown = tuple[JSON, Union[str, bytes]]
 #: The lists of a server, by the verbs that show them, and the key of each in its result.
@@ -12105,14 +12150,15 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 # 53. Options and main
 #
 # Problem. A user who mistypes a command line needs one sentence that says what to type. A script
-#          needs to know how a call ended, and that no process is left.
-# Rules.   1. The target is the last word, or the command after `--`.
-#          2. The status is 0 for success, also if a question was declined; 1 if the tool failed, or
-#             a server cannot start; 2 for a wrong command line; 3 for an error of the connection,
-#             the protocol or the server; 130 after Ctrl-C.
-#          3. Any other verb is a program: mcp_VERB.py, with `main(argv)`, beside this file or in
-#             examples/programs.
-# Limits.  On Windows, a reader that ends before our output is an error.
+#   needs to know how a call ended, and that no process is left.
+# Rules.
+#   1. The target is the last word, or the command after `--`.
+#   2. The status is 0 for success, also if a question was declined; 1 if the tool failed, or a
+#      server cannot start; 2 for a wrong command line; 3 for an error of the connection, the
+#      protocol or the server; 130 after Ctrl-C.
+#   3. Any other verb is a program: mcp_VERB.py, with `main(argv)`, beside this file or in
+#      examples/programs.
+# Limits. On Windows, a reader that ends before our output is an error.
 
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
