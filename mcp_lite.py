@@ -9731,7 +9731,7 @@ class HTTPClient:
             reason = str(exc) or "the server ended the connection where TLS begins"
             if re.search("WRONG_VERSION|RECORD_LAYER|where TLS begins", reason):
                 reason += "; for a server without TLS, write http://"
-            if "CERTIFICATE_VERIFY" in reason:
+            if re.search("CERTIFICATE_VERIFY(?!.*mismatch)", reason):
                 reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
         through = f" through the proxy {self.proxy}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
@@ -12163,7 +12163,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
 TARGET = r"(?i)https?://.*|.+\.py(:\w+)?"
-TARGETS = "TARGET is a URL, FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
+TARGETS = "TARGET is http(s)://..., FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
 PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
 # Option, its value, and after two blanks what it does.
 _OPTIONS = f"""
@@ -12227,7 +12227,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
             if rest and not equals and not re.fullmatch(pattern, ""):
                 value = rest.pop(0)
             if not re.fullmatch(pattern, value, re.ASCII | re.DOTALL):
-                raise UsageError(f"{option}={value}: expected {form or 'no value'}")
+                raise UsageError(f"{option}: expected {form or 'no value'}")
             options[option] = [*options[option], value] if option in REPEATED else value or "1"
     vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
     if target and not args.target and args.words and re.fullmatch(TARGET, args.words[-1]):

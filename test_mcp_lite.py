@@ -16265,8 +16265,11 @@ What does not exist is told with the nearest that does.
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
     ! error: token= must be a str of visible ASCII, without blanks or "Bearer"
     [2]
+    $ tools --header 'Authorization=Bearer secret' URL
+    ! error: --header: expected NAME:VALUE
+    [2]
     $ tools --env A shop.py
-    ! error: --env=A: expected KEY=VALUE
+    ! error: --env: expected KEY=VALUE
     [2]
     $ logout shop.py
     ! error: cannot log out of shop.py: a ... is http(s)://host...
@@ -16290,7 +16293,7 @@ What does not exist is told with the nearest that does.
 
 A wrong command line is one sentence that says what is wrong.
     $ tools localhost:80/mcp
-    ! error: 'localhost:80/mcp' is not a target; usage: mcp_lite.py tools [NAME ...] [options] TARGET. TARGET is a ..., FILE.py or FILE.py:APP; or end the line with -- COMMAND ...
+    ! error: 'localhost:80/mcp' is not a target; usage: mcp_lite.py tools [NAME ...] [options] TARGET. TARGET is http(s)://..., FILE.py or FILE.py:APP; or end the line with -- COMMAND ...
     [2]
     $ call add shop.py a=1
     ! error: 'a=1' is not a target; usage: ...
@@ -16335,28 +16338,28 @@ A wrong command line is one sentence that says what is wrong.
     ! error: '1' is neither KEY=VALUE nor a JSON object; signature: add(a: integer, b: integer = 0) -> integer
     [2]
     $ tools --timeout x shop.py
-    ! error: --timeout=x: expected SECONDS
+    ! error: --timeout: expected SECONDS
     [2]
     $ tools shop.py --timeout
-    ! error: --timeout=: expected SECONDS
+    ! error: --timeout: expected SECONDS
     [2]
     $ tools --json=1 shop.py
-    ! error: --json=1: expected no value
+    ! error: --json: expected no value
     [2]
     $ tools --trace=all shop.py
-    ! error: --trace=all: expected [=full]
+    ! error: --trace: expected [=full]
     [2]
     $ tools --token= URL
-    ! error: --token=: expected TOKEN
+    ! error: --token: expected TOKEN
     [2]
     $ tools --revision 1999 shop.py
     ! error: revision '1999' is not one of 2024-11-05, ...
     [2]
     $ serve shop.py --http 0.0.0.0
-    ! error: --http=0.0.0.0: expected [HOST:]PORT
+    ! error: --http: expected [HOST:]PORT
     [2]
     $ serve shop.py --http=²
-    ! error: --http=²: expected [HOST:]PORT
+    ! error: --http: expected [HOST:]PORT
     [2]
     $ serve shop.py --http 99999
     ! error: --http, --token or $MCP_LITE_TOKEN: port=99999: must be an integer from 0 to 65535
@@ -16365,10 +16368,10 @@ A wrong command line is one sentence that says what is wrong.
     ! error: --http, --token or $MCP_LITE_TOKEN: token= must be a str of visible ASCII, without blanks or "Bearer"
     [2]
     $ serve shop.py --http=
-    ! error: --http=: expected [HOST:]PORT
+    ! error: --http: expected [HOST:]PORT
     [2]
     $ serve shop.py --http 0 --token ''
-    ! error: --token=: expected TOKEN
+    ! error: --token: expected TOKEN
     [2]
     $ tools --log warn shop.py
     ! error: 'warn' is not a log level; available: debug, info, notice, warning, ...
@@ -16629,6 +16632,12 @@ class TestTranscripts:
         status, out, err = cli("tools", server.url)
         server.stop()
         assert (status, out) == (3, "") and "pass its certificate: --ca FILE, or SSL_CERT_FILE=FILE" in err
+
+    def test_a_certificate_for_another_host_is_not_asked_for(self, cli, certificate):
+        server = sample_app().start_in_thread("http", host="127.0.0.2", port=0, ssl=certificate)
+        status, out, err = cli("tools", "--ca", certificate[0], server.url)
+        server.stop()
+        assert (status, out) == (3, "") and "not valid for '127.0.0.2'" in err and "--ca" not in err
 
     def test_a_pipe_gets_text_as_it_is(self, cli, stall):
         assert cli("read", "shop://item/7", stall)[1] == "item \x1b[2J7\n"
