@@ -2705,7 +2705,7 @@ class Shapes:
         if hint in (Any, EMPTY, object):
             return Shape({})
         if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-            return Shape({"type": KINDS[hint]}, int if hint is int else None)
+            return Shape({"type": KINDS[hint]}, hint if hint in (int, float) else None)
         if known := _text_shape(hint) or self._self_described(hint):
             return known
         origin, args = get_origin(hint) or hint, get_args(hint)
@@ -3095,34 +3095,33 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     return fn, bound
 
 
-#: What other libraries have, and what it is here. examples/porting has all of it.
-ELSEWHERE: dict[str, str] = dict(re.findall("(.+): (.+)", """
-FastMCP: Server
-MCPServer: Server
-ClientSession: Client
-stdio_client: Client
-streamablehttp_client: Client
-McpError: RPCError, or RemoteError in a client
-list_tools: @app.tool
-call_tool: @app.tool
-read_resource: @app.resource
-get_prompt: @app.prompt
-completion: @app.complete
-custom_route: @app.route
-mount: app.include
-streamable_http_app: app.asgi
-http_app: app.asgi
-get_context: a parameter ctx: Context
-request_context: ctx.lifespan, ctx.headers
-lifespan_context: ctx.lifespan
-session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed
-fastmcp: ctx.server
-elicitation_callback: elicit=
-sampling_callback: sample=
-logging_callback: log=
-structured_output: structured=
-tags: meta=
-"""))
+#: Names of other libraries, and what to write here. examples/porting has all of them.
+ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
+    FastMCP MCPServer: Server
+    ClientSession stdio_client streamablehttp_client: Client
+    list_tools call_tool: @app.tool
+    read_resource: @app.resource
+    get_prompt: @app.prompt
+    completion: @app.complete
+    custom_route: @app.route
+    mount import_server: app.include
+    http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
+    get_context Depends: a parameter ctx: Context
+    request_context lifespan_context: ctx.lifespan
+    session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed
+    client_id session_id: ctx.owner
+    get_state set_state: ctx.state
+    list_roots: ctx.roots
+    fastmcp: ctx.server
+    list_resource_templates: c.list_templates
+    elicitation_callback elicitation_handler: elicit=
+    sampling_callback sampling_handler: sample=
+    logging_callback log_handler: log=
+    progress_handler: progress=
+    mask_error_details: mask_errors=
+    structured_output: structured=
+    tags: meta=
+""") for name in names.split()}
 
 
 def no_such(what: str, name: str, there: Collection[str], listed: Any = None) -> str:
@@ -3158,10 +3157,8 @@ class Findable:
                 return object.__getattribute__(self, name)
             known = [each for each in known if each[0] != "_"]
             listed = [each for each in known if hasattr(type(self), each)]
-            why = no_such("attribute", name, known, listed)
-            error: Any = AttributeError(f"{type(self).__name__}: {why}")
-            error.name = ""  # Python would look for a similar name, too
-            raise error
+            raise AttributeError(
+                f"{type(self).__name__}: {no_such('attribute', name, known, listed)}")
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
