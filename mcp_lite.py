@@ -558,7 +558,7 @@ def classify(msg: JSON) -> str:
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
     if "method" in msg:
         if type(msg["method"]) is not str or "result" in msg or "error" in msg:
-            raise ProtocolError("method must be a string, without a result or error beside it")
+            raise ProtocolError("method must be a string; it excludes result and error")
         if "params" in msg and type(msg["params"]) is not dict:
             if msg["params"] not in (None, []):
                 raise ProtocolError("params must be an object", code=INVALID_PARAMS)
@@ -1775,7 +1775,7 @@ class Peer(Requester):
         elif kind == RESULT:
             self.resolve(msg["id"], msg["result"])
         elif msg.get("id") is None:
-            self.warn("%s could not read a message of ours: %.500r", msg["error"])
+            self.warn("%s could not read our message: %.500r", msg["error"])
         else:
             problem = msg["error"]
             self.resolve(
@@ -2240,7 +2240,7 @@ class Checking:
     def spend(self, steps: int) -> None:
         self.steps -= steps
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
-            raise LimitExceeded("it takes too long, or is nested too deep, or in a circle")
+            raise LimitExceeded("it takes too long, is nested too deep, or refers to itself")
 
     def apply(self, node: Node, value: JSON, evaluated: Evaluated | None = None) -> Any:
         kind = kind_of(value)
@@ -2404,7 +2404,7 @@ class Checking:
             parts.append(node.get("else" if fault else "then", ANYTHING))
         made = [self.apply(part, value, evaluated) for part in parts]
         if "not" in node and not self._try(node["not"], value)[0]:
-            raise SchemaError("", "matches what it must not match")
+            raise SchemaError("", "matches the schema of `not`")
         return made + [self._apply_alternatives(node, word, value, evaluated)
                        for word in ("anyOf", "oneOf") if word in node]
 
@@ -2655,7 +2655,7 @@ def refuse_foreign(cls: Any) -> None:
     homes = {base.__module__.partition(".")[0] for base in getattr(cls, "__mro__", ())}
     if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
         raise TypeError(f"{cls!r} belongs to another library: import Context, Image and the like "
-                        "from mcp_lite, and use dicts for what is sent as it is")
+                        "from mcp_lite, and write other content as dicts")
 
 
 # From a type to its shape.
@@ -2727,8 +2727,8 @@ class Shapes:
                 values = self.of(value)
                 return Shape(without_none(type="object", additionalProperties=values or None))
         # Python < 3.11: the string in list["Node"] stays one
-        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
-                        "into a model; quote an annotation as a whole")
+        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, put it "
+                        "into a model, or quote the whole annotation")
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
         shapes = [self.of(arg) for arg in args if arg is not ...] or [Shape({})]
@@ -3192,8 +3192,8 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
     lost = {*names}.difference(own["properties"])
     needed = {*own.get("required", ())}.difference(names)
     if lost or needed:
-        raise TypeError(f"{use}: not in the function: {sorted(lost) or 'none'}; only in the "
-                        f"function: {sorted(needed) or 'none'}")
+        raise TypeError(f"{use}: missing in the function: {sorted(lost) or 'none'}; never passed "
+                        f"to it: {sorted(needed) or 'none'}")
 
 
 class Signature:
@@ -4547,8 +4547,8 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError("its structured content does not fit the return annotation, or "
-                               f"output_schema=: {exc}; correct one, or pass structured=False"
+                raise MCPError("its structured content does not fit the return annotation or "
+                               f"output_schema=: {exc}; correct it, or pass structured=False"
                                ) from exc
         return answer
 
@@ -4950,8 +4950,8 @@ async def serve_on(
     elif serve := ADDED.get(f"serve_{transport}"):
         await serve(server, ready, options, signals)
     else:
-        raise ValueError(f'{transport!r} is not a transport here: write run(), for stdio, or '
-                         'run("http", port=8000), unless Part VI was cut off')
+        raise ValueError(f'{transport!r} is not a transport: write run() for stdio, or '
+                         'run("http", port=8000), which needs Part VI of the file')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5220,8 +5220,8 @@ class Server(Findable):
 
     def _changed(self, entry: Entry) -> None:
         if self.included:
-            logger.warning("%r of %s came or went after include(): the other server does not see "
-                           "that", entry.name, self.name)
+            logger.warning("%r of %s was added or removed after include(): the other server does "
+                           "not see it", entry.name, self.name)
             self.included = False
         kind = f"{entry.what}s"
         more = {"subscribe": True} if kind == "resources" else {}
@@ -5546,7 +5546,7 @@ async def initialize(ctx: Context) -> Msg:
     server, conversation, params = ctx.server, ctx.conversation, ctx.params
     session = conversation.session
     if session.state != START:
-        raise RPCError(INVALID_REQUEST, "this session is initialized already")
+        raise RPCError(INVALID_REQUEST, "this session is already initialized")
     info, declared = params["clientInfo"], params["capabilities"]
     if len(encode([info, declared])) > MAX_TEXT:
         raise RPCError(INVALID_PARAMS, f"clientInfo and capabilities exceed {MAX_TEXT} bytes")
@@ -5963,7 +5963,7 @@ def _flush_stdout() -> None:
 async def end_with_parent(transport: LineTransport, parent: int) -> None:
     while os.getppid() == parent:
         await asyncio.sleep(LOOK_SECONDS)
-    logger.warning("the parent process is gone: ending")
+    logger.warning("ending: the parent process is gone")
     transport.end_input()
 
 
@@ -6384,7 +6384,7 @@ class Subscription:
             if client.lost or not (self.acknowledged.done() and may_pass(problem)):
                 break
             if backoff.failures == 1:
-                logger.warning("announcements are missed until it is back: %s", problem)
+                logger.warning("no announcements until the server is back: %s", problem)
             await backoff.wait()
         if self.acknowledged.done() and not client.lost:
             logger.warning("a subscription has ended: %s", problem)
@@ -6639,8 +6639,8 @@ class ClientSession:
                 raise
             slow = isinstance(exc, RequestTimeout)
         if self.lost:
-            logger.warning("%s ended at the first request, as some old servers do, and programs "
-                           "without app.run(): it is started again", self.peer.name)
+            logger.warning("%s ended at the first request, as some old servers and programs "
+                           "without app.run() do: it is started again", self.peer.name)
             await asyncio.wait({self._running})  # closed, it may be opened again
             self.peer.lost = None
             await self._open()
@@ -6825,8 +6825,8 @@ class ClientSession:
             result = await ask(params)
             if result.get("resultType") in (None, "complete"):
                 return result
-        raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request; "
-                            "does an answer not fit, or a question change?")
+        raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request: "
+                            "an answer may not fit, or a question changes")
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a renewal of the session."""
@@ -7317,7 +7317,7 @@ class StdioTransport(LineTransport):
             line = re.sub(r'(\\+)(?=["\0]|$)', r"\1\1", "\0".join(command))
             line = line.replace('"', '""').replace("\0", '" "')
             if re.search("[%\r\n]", line):
-                raise ConnectionClosed(f"cannot start {program!r} with % or a line break in a word")
+                raise ConnectionClosed(f"cannot start {program!r} with % or newline in an argument")
             command = f'"{line}"'
         self._loop = get_running_loop()
         try:
@@ -7531,7 +7531,7 @@ def body_size(fields: Fields, minor: int, otherwise: float = 0) -> Any:
     length, coding = fields.get("content-length"), fields.get("transfer-encoding")
     if coding is not None:
         if length is not None or minor == 0 or coding.lower() != "chunked":
-            raise ProtocolError("transfer-encoding is not chunked alone, in HTTP/1.1")
+            raise ProtocolError("transfer-encoding must be chunked, in HTTP/1.1, without a length")
         return CHUNKED
     if length is None:
         return otherwise
@@ -7551,7 +7551,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     line, _, rest = block.removeprefix(b"\r\n").decode("latin-1").partition("\r\n")
     found = re.fullmatch(REQUEST_LINE, line)
     if not found:
-        raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
+        raise ProtocolError("the request line is not METHOD TARGET HTTP/1.1")
     method, target, digit = found.groups()
     minor, headers = int(digit), parse_fields(rest[:-2])
     # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"; HTTP/1.0 needs none
@@ -7586,7 +7586,7 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
         if parse_fields(lines) == meant and not {"content-length", "transfer-encoding"} & {*meant}:
             return lines.encode("latin-1")
     raise ValueError(f"one of the headers {', '.join(meant)} cannot be sent: a value is a str "
-                     "without blanks at its ends, a name occurs once, and lengths are ours to set")
+                     "without blanks at its ends, a name occurs once, and lengths are set for you")
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
@@ -8153,7 +8153,7 @@ def check_mirror(headers: Fields, name: str, value: HeaderValue) -> None:
         if isinstance(value, int) and number:  # "42.0" and "42" are the same number
             sent = int(number[1])
     if sent != value:
-        problem = "is missing" if sent is None else "does not say what the body says"
+        problem = "is missing" if sent is None else "does not match the body"
         raise HeaderMismatch(f"{name} {problem}")
 
 
@@ -8881,7 +8881,7 @@ def seconds_left(principal: Any) -> Any:
     """Return for how many seconds a principal is good, by its `expires_at`."""
     end = member_of(principal, "expires_at")
     if not isinstance(end, (int, float, type(None))):
-        raise TypeError(f"expires_at of a principal is a time.time(), not {end!r:.100}")
+        raise TypeError(f"expires_at of a principal must be like time.time(), not {end!r:.100}")
     return (NEVER if end is None else end) - time.time()
 
 
@@ -9053,13 +9053,13 @@ class Endpoint:
         if not re.fullmatch("/[^{}?#]*", path):
             raise ValueError(f"{path=}: a path begins with a slash, and has no parameters")
         if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
-            raise ValueError("auth= is a Guard, in place of token= and verify=")
+            raise ValueError("auth= must be a Guard, without token= or verify=")
         # spec 2025-11-25: basic/transports#session-management
         if not re.fullmatch("[!-~]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: must be visible ASCII")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
-            raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
+            raise ValueError(f"max_body={max_body}: must be at most {MAX_MESSAGE_BYTES}")
         self.server, self.path = server, path.rstrip("/")
         # A Guard may guard several servers, each with a URL of its own.
         self.authenticator = copy.copy(auth or Authenticator(token, verify))
@@ -9246,7 +9246,7 @@ class Endpoint:
             return await session.resume(last_id, response)
         if session.standalone.response:
             # A mere id must not take the stream away.
-            raise ProtocolError("this session's stream is being read", http_status=409)
+            raise ProtocolError("another request reads this stream", http_status=409)
         await session.standalone.attach(response)
         session.listen(session.standalone)  # events have its name in their ids
 
@@ -9346,7 +9346,7 @@ class HTTPServer(Endpoint):
         sock: Any = None, ssl: Any = None, **options: Any
     ):
         if not host:  # to asyncio, every address
-            raise ValueError(f"{host=}: an address is required; 0.0.0.0 is all of this machine")
+            raise ValueError(f"{host=}: an address is required; 0.0.0.0 means all addresses")
         if port not in range(65536):
             raise ValueError(f"{port=}: must be an integer from 0 to 65535")
         super().__init__(server, **options)
@@ -9361,7 +9361,7 @@ class HTTPServer(Endpoint):
             root = await self.listener.start(*self.where)
             host = parse_url(root).host
             if authenticator.issuers and not (authenticator.url or is_loopback(host)):
-                raise ValueError("pass Guard(resource_url=...): our URL, as clients know it")
+                raise ValueError("pass Guard(resource_url=...): the server's URL for clients")
             self._end = stack.pop_all().aclose
         if not (authenticator.locked or is_loopback(host)):
             logger.warning(
@@ -10061,7 +10061,7 @@ class HTTPTransport(Transport):
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
                 elif backoff.failures == 1:
-                    logger.warning("announcements are missed until it is back: %s", exc)
+                    logger.warning("no announcements until the server is back: %s", exc)
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
 
@@ -10950,7 +10950,7 @@ class Login(Authorizer):
         resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
         scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
-            raise AuthError(f"{self.url} needs scope {show(scope)}, which was requested before")
+            raise AuthError(f"{self.url} needs scope {show(scope)}, which the last login requested")
         if oauth.resource is not FROM_METADATA:
             resource = oauth.resource
         about = without_none(resource=resource or None)  # RFC 8707 §2.2
@@ -10976,7 +10976,7 @@ class Login(Authorizer):
         # spec: basic/authorization/client-registration#authorization-server-binding
         if (issuer := next(filter(self.oauth.takes, issuers), None)) is None:
             raise AuthError(f"authorization_servers of {self.url} is {show(issuers)}, without "
-                            f"{self.oauth.issuer or 'any'}")
+                            f"{self.oauth.issuer or 'a usable one'}")
         if not (server := await self.fetcher.server_of(issuer)) and where:
             places = server_metadata_urls(issuer)
             raise AuthError(f"{issuer} has no metadata at {' or '.join(places)}")
@@ -12303,7 +12303,7 @@ def auth_of(args: Any, headers: Msg) -> Any:
     safe = is_safe(url)
     if args.token and not safe:
         raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is not "
-                         "sent. --header 'Authorization: Bearer ...' is, at your own risk")
+                         "sent; --header 'Authorization: Bearer ...' sends it, at your risk")
     if args.token or not safe:
         return args.token or None
     show: Any = paste_redirect if args.no_browser else open_browser

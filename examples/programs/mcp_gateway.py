@@ -517,7 +517,7 @@ def url_options(args: Any, url: str) -> Msg:
         return {"headers": headers}
     if token and not re.match(r"https:|http://(localhost|127[.\d]+|\[::1\])([:/]|$)", url):
         raise ValueError(f"{url} is not https: the token of --token or ${TOKEN} is not sent. "
-                         "--header 'Authorization: Bearer ...' is, at your own risk")  # fmt: skip
+                         "--header 'Authorization: Bearer ...' sends it, at your risk")  # fmt: skip
     return {"headers": headers, **({"token": token} if token else {"auth": LOGIN})}
 
 
