@@ -3108,7 +3108,7 @@ ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
     http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
     get_context Depends: a parameter ctx: Context
     request_context lifespan_context: ctx.lifespan
-    session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed
+    session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
     client_id session_id: ctx.owner
     get_state set_state: ctx.state
     list_roots: ctx.roots
@@ -3128,9 +3128,9 @@ def no_such(what: str, name: str, there: Collection[str], listed: Any = None) ->
     """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
+    if what in ("attribute", "name", "option") and name in ELSEWHERE:
+        return f"no {what} {name!r}; write {ELSEWHERE[name]}"
     words, word = {each.strip("-"): each for each in there}, name.strip("-")
-    if word in ELSEWHERE:
-        return f"no {what} {name!r}; write {ELSEWHERE[word]}"
     near = difflib.get_close_matches(word, words, 1, 0.8)  # "tags" is not meant for "task"
     near += [each for each in words if sorted(each) == sorted(word)]  # but "prot" is for "port"
     every = f"available: {', '.join(listed or there)[:1000] or 'none'}"
@@ -3140,7 +3140,7 @@ def no_such(what: str, name: str, there: Collection[str], listed: Any = None) ->
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Say of `from mcp_lite import FastMCP` what to import; the rest is not here either."""
+        """Say what to import in place of a name of another library, such as FastMCP."""
         if name in ELSEWHERE:
             raise ImportError(f"{__name__} has {no_such('name', name, ())}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -3931,12 +3931,12 @@ def _sync_or_async(method: Fn) -> Fn:
 
 
 def _log_at(level: str) -> Any:
-    def log_at(self: Context, data: JSON, logger: str | None = None) -> Any:
+    def log(self: Context, data: JSON, logger: str | None = None) -> Any:
         """Send a log message of this level: see log()."""
         return Context.log.__wrapped__(self, level, data, logger)  # type: ignore[attr-defined]
 
-    log_at.__qualname__ = f"Context.{level}"  # as errors name it
-    return _sync_or_async(log_at)
+    log.__qualname__ = f"Context.{level}"  # as errors name it
+    return _sync_or_async(log)
 
 
 def is_async(fn: Any) -> bool:
@@ -4370,9 +4370,8 @@ else:
 
 def explain(exc: Any) -> None:
     """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
-    if not isinstance(exc, AttributeError):
-        return
-    found = re.fullmatch("'Context' object has no attribute '(.*)'", str(exc))
+    found = isinstance(exc, AttributeError) and re.fullmatch(
+        "'Context' object has no attribute '(.*)'", str(exc))
     owner = getattr(exc, "obj", None)  # Python < 3.10 does not say
     if found and isinstance(owner, (Context, type(None))):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]

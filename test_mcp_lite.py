@@ -6768,6 +6768,7 @@ class TestServing:
             (app, "agsi", r"did you mean asgi\?$", "available"),
             (app, "call_tool", "write @app.tool$", "add_tool"),
             (app, "http_app", "write app.asgi", "available"),
+            (client, "session", "write ctx.elicit, .*, or the Client itself$", "available"),
         ):
             with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
                 getattr(it, name)
@@ -7640,7 +7641,7 @@ class TestElicitation:
     @pytest.mark.parametrize("misused, says", [
         (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are message, wanted, key, timeout"),
         (lambda ctx: ctx.log("info", "?", extra={}), r"log\(\) .* 'extra'; its parameters are level, data, logger"),
-        (lambda ctx: ctx.info("?", extra={}), r"(info|log_at)\(\) .* 'extra'; its parameters are data, logger"),
+        (lambda ctx: ctx.info("?", extra={}), r"(info|log)\(\) .* 'extra'; its parameters are data, logger"),
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
@@ -16244,6 +16245,18 @@ What does not exist is told with the nearest that does.
     [2]
     $ call add aa=1 shop.py
     ! error: no argument 'aa'; available: a, b
+    [2]
+    $ call add tags=1 shop.py
+    ! error: no argument 'tags'; available: a, b
+    [2]
+    $ tools session shop.py
+    ! error: no tool 'session'; available: add, ...
+    [2]
+    $ list_tools shop.py
+    ! error: no verb 'list_tools'; available: info, tools, ...
+    [2]
+    $ tools --session x shop.py
+    ! error: tools has no option '--session'; available: --json, ...
     [2]
     $ prompt offre shop.py
     ! error: no prompt 'offre'; did you mean offer?
