@@ -7040,27 +7040,25 @@ class Client(ClientSession, Findable):
     # Lists.
 
     async def _list(self, method: str) -> list[Msg]:
-        items: list[Msg] = []
-        pages: list[Msg] = []
+        items: dict[str, Msg] = {}  # by name or URI: some servers repeat a page, or begin again
+        cursors: list[str] = []
         params, size = Msg(), 0
         [(key, needs)] = METHODS[method].lists
         while size <= HELD_BYTES:
             result = await self.request(method, params)
-            if result in pages:  # some repeat a page, or begin again
-                return items
             # Some write null for an empty list.
             page = [] if result.get(key, 0) is None else member(result, key, list)
             for item in page:
                 if isinstance(item, dict) and isinstance(item.get(needs), str):
-                    items.append(item)
+                    items[item[needs]] = item
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines
             cursor = result.get("nextCursor")
-            if cursor is None or any(cursor == each["nextCursor"] for each in pages):  # a loop
-                return items
-            pages.append(result)
-            params = {"cursor": member(result, "nextCursor", str)}
+            if cursor is None or cursor in cursors:  # a loop
+                return [*items.values()]
+            cursors.append(member(result, "nextCursor", str))
+            params = {"cursor": cursor}
             size += len(encode(result)) + HELD_BYTES // MAX_PAGES  # a page counts, too
         raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages, or {HELD_BYTES} bytes")
 

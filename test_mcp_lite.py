@@ -9258,7 +9258,7 @@ A page or a cursor that comes once more ends the list, and counts once.
     --> ?4 prompts/list {"cursor": "two"}
     <-- ?4 {"prompts": [{"name": "b"}], "nextCursor": ""}
     --> ?5 prompts/list {"cursor": ""}
-    <-- ?5 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    <-- ?5 {"prompts": [{"name": "a"}], "nextCursor": "two", "_meta": {"took": 3}}
     [{"name": "a"}, {"name": "b"}]
     >>> c.list_prompts()
     --> ?6 prompts/list
