@@ -6605,7 +6605,7 @@ class ClientSession:
         self.state = DONE
         if self._connecting:
             self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
+            await asyncio.wait({self._connecting})  # lets calls end that were just cancelled, too
         if self.transport:
             try:  # so that handlers are cancelled while the server still reads
                 await self.farewells.drain(FAREWELL_SECONDS)
