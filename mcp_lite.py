@@ -7268,7 +7268,7 @@ class StdioTransport(LineTransport):
     Args:
         env: further variables for it: an API key, PYTHONPATH
         cwd: its working directory
-        stderr: is called with each line; without it, the lines go to our stderr
+        stderr: a plain function, called with each line; without it, the lines go to our stderr
         max_message_bytes: of a message that it sends, up to 16 MiB
         exit_seconds: how long it may take to exit when its input is closed (0.2 if it has never
             sent a message), and again after SIGTERM
@@ -7296,6 +7296,8 @@ class StdioTransport(LineTransport):
             if not isinstance(value, str):
                 raise TypeError(f"env=: {name} must be a str, not {value!r:.200}")
             self.env[name.upper() if WINDOWS else name] = value  # there, Path is PATH
+        if stderr:
+            check_function("stderr=", stderr, "line")
         self.stderr = stderr or (lambda line: write_stderr(f"{line}\n"))
         self.exit_seconds = exit_seconds
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr

@@ -6649,6 +6649,7 @@ class TestServing:
         (lambda app: m.Client(app).on(print), r"@on\(\) takes the name of a notification, not <built-in function print>"),
         (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function, not int"),
         (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
+        (lambda app: m.Client("server", stderr=sys.stderr), "stderr= must be a function, not "),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
