@@ -6260,9 +6260,8 @@ class Backoff:
 
 def may_pass(problem: MCPError) -> bool:
     """Return whether the same request may succeed later."""
-    if isinstance(problem, ConnectionClosed) and problem.code < 0:  # not a status of HTTP
-        return True
-    return problem.code in (409, TOO_FAST) or problem.code >= 500
+    lost = isinstance(problem, ConnectionClosed) and problem.code < 0  # not a status of HTTP
+    return lost or problem.code in (409, TOO_FAST) or problem.code >= 500
 
 
 class Subscription:
@@ -7191,8 +7190,7 @@ class Client(ClientSession, Findable):
 
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if any are passed, and notify the server."""
-        session = self.peer.session
-        check_capability("client", session.client_capabilities, "roots")
+        check_capability("client", self.peer.session.client_capabilities, "roots")
         if roots is not None:
             self.answers.callbacks["roots"] = roots
         if not self.modern:  # there, the server asks when it needs them
