@@ -21,6 +21,7 @@ from mcp_lite import Client, MCPError, ToolError
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REVISION = "2025-11-25"  # FastMCP cannot ask the user in the one after it
 LIBRARIES = {"fastmcp": "fastmcp==4.1.2", "sdk": "mcp==2.3.0"}
+SERVERS = {"fastmcp": "fastmcp", "fleet": "fastmcp", "sdk": "sdk"}  # and their libraries
 CALLS = {
     "fastmcp": [
         ("find", {"text": "E"}), ("find", {"text": "E", "limit": 1}),
@@ -31,12 +32,16 @@ CALLS = {
         ("find", {"text": "emma"}), ("find", {}), ("lend", {"titles": ["Persuasion"]}),
         ("lend", {"titles": ["Persuasion", "Emma"]}),
     ],
+    "fleet": [
+        ("state", {"van": "V1"}), ("state", {"van": "V9"}), ("send", {"van": "V1", "hours": 2}),
+        ("state", {"van": "V1"}), ("reports_count", {"states": ["a", "b", "a"]}),
+    ],
 }  # fmt: skip
 URIS = {"fastmcp": "book://Persuasion", "sdk": "library://rules"}
 
 
-async def observe(library, command):
-    """Return what a client sees of a program."""
+async def observe(name, command):
+    """Return what a client sees of a server."""
     seen, heard = [], []
     async with Client(
         command, revision=REVISION,
@@ -48,42 +53,44 @@ async def observe(library, command):
         for tool in await c.list_tools():
             shown = tool["name"], tool["description"], tool.get("annotations")
             seen.append((*shown, tool["inputSchema"].get("required")))
-        for name, arguments in CALLS[library]:
+        for tool, arguments in CALLS[name]:
             try:
-                seen.append(await c.call(name, arguments))
+                seen.append(await c.call(tool, arguments))
             except ToolError as exc:
-                known = re.search("\\w+ is not available", str(exc))
+                known = re.search("\\w+ is not (available|one of our vans)", str(exc))
                 seen.append(("failed", known and known[0]))
-        seen.append(await c.read(URIS[library]))
-        prompt = await c.get_prompt("recommend", {"taste": "boats"})
-        seen.append((prompt["description"], prompt["messages"]))
+        if name in URIS:
+            seen.append(await c.read(URIS[name]))
+            prompt = await c.get_prompt("recommend", {"taste": "boats"})
+            seen.append((prompt["description"], prompt["messages"]))
     return [*seen, heard]
 
 
-def same_output(programs):
-    """Run both clients of the official SDK's users; return whether they print the same."""
+def same_output(programs, library):
+    """Run both clients; return whether they print the same."""
     printed = []
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(ROOT / "mcp_lite.py", folder)
         server = pathlib.Path(folder) / "server.py"
         server.write_text(programs["fastmcp after"], "utf-8")
-        for when, python in ("before", install_python(LIBRARIES["sdk"])), ("after", sys.executable):
+        their_python = install_python(LIBRARIES[library])
+        for when, python in ("before", their_python), ("after", sys.executable):
             path = pathlib.Path(folder) / f"{when}.py"
-            path.write_text(programs[f"client {when}"], "utf-8")
+            path.write_text(programs[f"{library} client {when}"], "utf-8")
             run = [python, path, server]
             done = subprocess.run(run, capture_output=True, text=True, timeout=60)
             printed.append(done.stdout)
-            print(f"   client {when}:", done.stdout, done.stderr, sep="\n")
+            print(f"   {library} client {when}:", done.stdout, done.stderr, sep="\n")
     return printed[0] == printed[1] and len(printed[0].splitlines()) == 9
 
 
 def main():
     page = (ROOT / "examples/porting/README.md").read_text("utf-8")
     programs = dict(re.findall(r"<!-- porting: ([\w ]+) -->\n```python\n(.*?)```", page, re.DOTALL))
-    failed = len(programs) != 2 * len(LIBRARIES) + 2
-    for library, requirement in LIBRARIES.items():
+    failed = len(programs) != 2 * (len(SERVERS) + len(LIBRARIES))
+    for name, library in SERVERS.items():
         try:
-            python = install_python(requirement)
+            python = install_python(LIBRARIES[library])
         except Missing as exc:
             print(f"SKIPPED: {exc}")
             return 1
@@ -92,16 +99,16 @@ def main():
             seen = {}
             for when, runs in ("before", python), ("after", sys.executable):
                 path = pathlib.Path(folder) / f"{when}.py"
-                path.write_text(programs[f"{library} {when}"], "utf-8")
+                path.write_text(programs[f"{name} {when}"], "utf-8")
                 try:
-                    seen[when] = asyncio.run(observe(library, [runs, str(path)]))
+                    seen[when] = asyncio.run(observe(name, [runs, str(path)]))
                 except MCPError as exc:
                     seen[when] = [exc]
         same = seen["before"] == seen["after"] and len(seen["before"]) > 5
         failed |= not same
         for old, new in zip(*seen.values()):
-            print(f"   {library}: {old}", end="\n" if old == new else f"\n!! after: {new}\n")
-    return int(failed or not same_output(programs))
+            print(f"   {name}: {old}", end="\n" if old == new else f"\n!! after: {new}\n")
+    return int(failed or not all([same_output(programs, library) for library in LIBRARIES]))
 
 
 if __name__ == "__main__":
