@@ -2704,7 +2704,7 @@ class Shapes:
         refuse_foreign(hint)
         if hint in (Any, EMPTY, object):
             return Shape({})
-        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+        if hint in PLAIN:  # JSON's 3.0 is an integer, and 3 a number: range() wants an int
             return Shape({"type": KINDS[hint]}, hint if hint in (int, float) else None)
         if known := _text_shape(hint) or self._self_described(hint):
             return known
@@ -2975,11 +2975,11 @@ def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
             raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
         if kind == "number" and "number" in types:  # the bound may be a Decimal
             noted[word] = bound if type(bound) is int else float(bound)
-    noted.read = partial(_within, bounds) if bounds else None
+    noted.read = partial(_bounded, bounds) if bounds else None
     return _merged(shape, noted)
 
 
-def _within(bounds: Msg, value: Any) -> Any:
+def _bounded(bounds: Msg, value: Any) -> Any:
     """Return a value, or raise SchemaError: no schema says that the text "-5" is too small."""
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
@@ -3125,7 +3125,7 @@ ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
 
 
 def no_such(what: str, name: str, there: Collection[str], listed: Any = None) -> str:
-    """Return "no option 'titel'; did you mean title?"."""
+    """Return "no option 'titel'; did you mean title?"; `listed` are shown if none is near."""
     import difflib
 
     if what in ("attribute", "name", "option") and name in ELSEWHERE:
@@ -3199,7 +3199,7 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
-    context = ""  # the parameter of class `hidden`: our Context
+    context = ""  # the parameter that takes our Context, the class that is `hidden`
     whole = ""  # the parameter that takes all arguments as one dict
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
@@ -4751,7 +4751,7 @@ class Conversation(Peer):
         rev, token, step = ctx.facts.rev, CURRENT.set(ctx), self.answer
         for middleware in self.server.middlewares:
             # Each calls those before it.
-            step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
+            step = partial(lambda fn, inner, ctx: fn(ctx, inner), middleware, step)
         try:
             answer = await step(ctx)
             if not isinstance(answer, dict):
@@ -4760,7 +4760,7 @@ class Conversation(Peer):
             self.note_subscription(ctx)
         except BaseException as exc:
             explain(exc)
-            if ctx.over or not ctx.suspended:  # else the round ends with its questions all the same
+            if ctx.over or not ctx.suspended:  # else its questions end the round all the same
                 if isinstance(exc, RPCError):
                     raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
                 if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
@@ -5506,7 +5506,7 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     require_tasks(ctx)
     job = ctx.job = Job(ctx)
     call = ctx.conversation.life.tasks.spawn(job.run(tool, ctx, given))
-    job.call = None if job.over else call
+    job.call = None if job.over else call  # an eager task may have ended at once
     return {"resultType": "task", **job.handle()}
 
 
