@@ -8999,13 +8999,15 @@ async def serve_page(
     work = fn if is_async(fn) else partial(threads.run, fn)
     page = await maybe_await(await work(request))
     status, kind, body = page if isinstance(page, tuple) else (200, None, page)
-    own = {} if isinstance(kind, dict) else {"content-type": "text/plain; charset=utf-8"}
-    if not isinstance(body, (str, bytes)):
-        own, body = {"content-type": JSON_TYPE}, _to_json(to_json(body))  # of any length
+    headers = {} if isinstance(kind, dict) else {"content-type": "text/plain; charset=utf-8"}
+    if status in (204, 304):  # they have no body: RFC 9110 §8.6
+        headers, body = {}, b""
+    elif not isinstance(body, (str, bytes)):
+        headers, body = {"content-type": JSON_TYPE}, _to_json(to_json(body))  # of any length
+    if kind:
+        headers.update({"content-type": kind} if isinstance(kind, str) else kind)
     body = body.encode("utf-8", "replace") if isinstance(body, str) else body
-    given = {"content-type": kind} if isinstance(kind, str) else kind or {}
-    headers = sendable_headers({**own, **given})
-    await response.send(status, headers, b"" if status in (204, 304) else body)
+    await response.send(status, sendable_headers(headers), body)
 
 ####
 # 39. The endpoint
@@ -9114,8 +9116,8 @@ class Endpoint:
         return "ok\n"
 
     def access_of(self, request: HTTPRequest) -> Any:
-        """Return the route or None, whether it needs a token, headers of the response, and those
-        that a handler may see; note that for equal heads."""
+        """Return (route or None, whether a token is needed, headers of any response, headers that
+        a handler sees), and note it: equal heads get the same."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # By OPTIONS, which has no route, a page asks about another method: its rules hold.
@@ -9353,6 +9355,7 @@ class HTTPServer(Endpoint):
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(lifespan_of(self.server))
             authenticator, self.listener = self.authenticator, Listener(self.answer)
+            # The stack ends in reverse: startup() puts the end of the endpoint before this.
             stack.push_async_callback(self.listener.stop, FAREWELL_SECONDS / 2)
             self.startup(stack)
             root = await self.listener.start(*self.where)
@@ -9656,10 +9659,9 @@ class HTTPResponse(Wire):
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    answered = False  # whether the server has ever sent a response
-
     def __init__(self, url: URL, *, ssl: Any, admit: Function | None = None):
         self.url = url
+        self.answered = False  # whether the server has ever sent a response
         self.proxy, self.proxy_headers = proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
@@ -9693,9 +9695,9 @@ class HTTPClient:
                 response.abort()
                 if not isinstance(exc, (OSError, ProtocolError)):
                     raise
-                hint = ""  # an alert of TLS begins with 0x15
-                if not (self.ssl or self.answered) and response.buffer[:1] in (b"", b"\x15"):
-                    hint = "; if the server speaks TLS, write https://"
+                # A port with TLS just ends the connection, or sends an alert first: 0x15.
+                odd = not (self.ssl or self.answered) and response.buffer[:1] in (b"", b"\x15")
+                hint = "; if the server speaks TLS, write https://" * odd
                 raise ConnectionClosed(f"{url}: {exc}{hint}") from exc
             self.answered = True
             status, where = head.status, head.headers.get("location")
@@ -11423,14 +11425,14 @@ def jwt_verifier(
 
     async def validate(token: str) -> Principal:
         header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
-        found: list[Msg] = []
+        tried: list[Msg] = []
         for anew in (False, True):  # a key may be new, or may have changed
-            tried, found = found, keys_for(
-                header, await key_set.get(anew) if keys is None else keys)
+            found = keys_for(header, await key_set.get(anew) if keys is None else keys)
             if len(found) > 1 and header.get("kid") is None:  # a forger could make us try them all
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
             if found != tried and await thread.run(signed_by, found, header["alg"], *signed):
                 break
+            tried = found
         else:
             raise AuthError(f"none of {len(found)} keys has signed it")
         check_claims(claims, issuer, meant)

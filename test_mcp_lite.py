@@ -12325,7 +12325,9 @@ class TestWhoMayComeIn:
     async def test_pages_beside_the_endpoint(self):
         app = m.Server()
         bodies = {"/text": "hé", "/bytes": b"\0", "/json": {"a": [1]}, "/all": (404, "text/x", "y"),
-                  "/missing": (404, "application/json", {"a": 1}), "/headers": (302, {"location": "/x"}, b""), "/fresh": (200, {"cache-control": "no-store"}, {"a": 1}), "/none": (204, "text/plain", "")}  # fmt: skip
+                  "/missing": (404, "application/json", {"a": 1}), "/headers": (302, {"location": "/x"}, b""),
+                  "/fresh": (200, {"cache-control": "no-store"}, {"a": 1}), "/none": (204, "text/plain", ""),
+                  "/untyped": (200, "", "x"), "/same": (304, {"etag": '"1"'}, None)}  # fmt: skip
         for path, value in bodies.items():
             app.route("GET", path, public=path != "/text")(lambda request, value=value: value)
         with pytest.raises(ValueError, match="already|has a page"):
@@ -12335,7 +12337,9 @@ class TestWhoMayComeIn:
             assert found.pop("/text")[0] == 401
             assert [(status, headers.get("content-type"), body) for status, headers, body in found.values()] == [
                 (200, "text/plain; charset=utf-8", b"\0"), (200, "application/json", {"a": [1]}),
-                (404, "text/x", b"y"), (404, "application/json", {"a": 1}), (302, None, b""), (200, "application/json", {"a": 1}), (204, "text/plain", b"")]  # fmt: skip
+                (404, "text/x", b"y"), (404, "application/json", {"a": 1}), (302, None, b""),
+                (200, "application/json", {"a": 1}), (204, "text/plain", b""),
+                (200, "text/plain; charset=utf-8", b"x"), (304, None, b"")]  # fmt: skip
             assert (await ask(server.url, target="/text", authorization="Bearer t"))[2] == "hé".encode()
             async with await Wire.open(server.url) as wire:  # a probe calls by an address, without a token
                 wire.send(b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n")
