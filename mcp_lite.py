@@ -9095,7 +9095,7 @@ class Endpoint:
         public = self.authenticator.pages(self.path)
         if self.healthz:
             public.update({"/healthz": self.probe, "/readyz": self.probe})
-        # By OPTIONS, they say what web pages of other origins may do.
+        # OPTIONS asks these, too, what web pages of other origins may do.
         pages = {(method, where): Route(fn, public=True, any_host=True)
                  for where, fn in public.items() for method in ("GET", "OPTIONS")}
         for (method, where), page in [*pages.items(), *self.server.routes.items()]:
@@ -9433,7 +9433,7 @@ class ASGIResponse(Response):
         data = b""
         try:
             async with self._lock:
-                if self._start:  # also that of a write() that was cancelled here
+                if self._start:  # perhaps of a write() that was cancelled here
                     await self._emit(self._start)
                     self._start = None
                 if more or len(pieces) > 1:
@@ -9469,7 +9469,7 @@ class ASGIApp(Endpoint):
         """Serve a lifespan, or a request until it is answered or its client is gone."""
         if scope["type"] == "lifespan":
             return await self._follow_lifespan(receive, send)
-        if scope["type"] == "websocket":  # to close what is not accepted answers 403
+        if scope["type"] == "websocket":  # closed before it is accepted, it gets 403
             await receive()
             await send({"type": "websocket.close"})
             return
@@ -9959,7 +9959,7 @@ class HTTPTransport(Transport):
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
-            # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
+            # spec: basic/transports/streamable-http#receiving-messages -- legacy only
             if self.rev < MODERN:
                 await self._resume(events, pending)
         elif pending:
@@ -10585,7 +10585,8 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # Unknown behind a proxy. What a saved login names was judged when it was made.
+        # Whether the server is on the Internet. Behind a proxy nobody knows; what a saved login
+        # names was judged when it was made.
         self.public = False
 
     def note_address(self, address: str) -> None:
@@ -10870,11 +10871,11 @@ class Login(Authorizer):
         token = self.usable()
         return {"authorization": f"{self.oauth.scheme} {token}"} if token else {}
 
-    async def settle(self, answer: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
+    async def settle(self, response: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
         # spec: basic/authorization/index#error-handling
-        status = answer.head.status
+        status = response.head.status
         challenge = challenge_of(
-            answer.head.headers.get("www-authenticate", ""), self.oauth.scheme.lower())
+            response.head.headers.get("www-authenticate", ""), self.oauth.scheme.lower())
         if status == 401 and "login" in steps:
             raise AuthError(f"{self.url} refused the token of a new login; {PYTHON} mcp_lite.py "
                             f"logout {self.url} removes the login")

@@ -199,16 +199,16 @@ class ProvenLogin(Login):
             fields["dpop"] = self.proof(method, str(self.url.replace(target=target)), token)
         return fields
 
-    async def settle(self, answer, sent: dict, steps: list) -> bool:
+    async def settle(self, response, sent: dict, steps: list) -> bool:
         """Send a request once more with the nonce that the server wants. §9"""
-        headers = answer.head.headers
+        headers = response.head.headers
         if "dpop-nonce" in headers:
             self.nonces[self.origin(self.url)] = headers["dpop-nonce"]
             wanted = "use_dpop_nonce" in headers.get("www-authenticate", "")
-            if answer.head.status == 401 and wanted and "nonce" not in steps:
+            if response.head.status == 401 and wanted and "nonce" not in steps:
                 steps.append("nonce")
                 return True
-        return await super().settle(answer, sent, steps)
+        return await super().settle(response, sent, steps)
 
     async def post_with_proof(self, url, headers: dict, form: dict):
         """Send a token request with a proof, once more if the server wants a nonce in it. §8"""
