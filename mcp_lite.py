@@ -3109,8 +3109,8 @@ ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
     get_context Depends: a parameter ctx: Context
     request_context lifespan_context: ctx.lifespan
     session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
-    client_id session_id: ctx.owner
-    get_state set_state: ctx.state
+    client_id: ctx.owner
+    get_state set_state session_id: ctx.state
     list_roots: ctx.roots
     fastmcp: ctx.server
     list_resource_templates: c.list_templates

@@ -7657,11 +7657,15 @@ class TestElicitation:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
 
-    async def test_an_attribute_that_a_context_does_not_have_fails_with_those_that_it_has(self, caplog):
-        app = asking_app(lambda ctx: ctx.lifespan_context)
+    @pytest.mark.parametrize("name, here", [
+        ("lifespan_context", "lifespan"),
+        ("session_id", "state"),  # owner is the same for all who are not authenticated
+    ])  # fmt: skip
+    async def test_an_attribute_that_a_context_does_not_have_fails_with_those_that_it_has(self, name, here, caplog):
+        app = asking_app(operator.attrgetter(name))
         app.method("acme/x")(lambda ctx, params: ctx.sesion)
         async with m.Client(app) as c:
-            with pytest.raises(m.ToolError, match="^Context: no attribute 'lifespan_context'; write ctx.lifespan$"):
+            with pytest.raises(m.ToolError, match=f"^Context: no attribute '{name}'; write ctx.{here}$"):
                 await c.call("tool")
             with pytest.raises(m.RemoteError, match="Internal error"):
                 await c.request("acme/x")
