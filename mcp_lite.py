@@ -3097,30 +3097,30 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 
 #: Names of other libraries, and what to write here. examples/porting has all of them.
 ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
-    FastMCP MCPServer: Server
-    ClientSession stdio_client streamablehttp_client: Client
-    list_tools call_tool: @app.tool
-    read_resource: @app.resource
-    get_prompt: @app.prompt
-    completion: @app.complete
-    custom_route: @app.route
-    mount import_server: app.include
-    http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
-    get_context Depends: a parameter ctx: Context
-    request_context lifespan_context: ctx.lifespan
-    session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
-    client_id: ctx.owner
-    get_state set_state session_id: ctx.state
-    list_roots: ctx.roots
-    fastmcp: ctx.server
-    list_resource_templates: c.list_templates
-    elicitation_callback elicitation_handler: elicit=
-    sampling_callback sampling_handler: sample=
-    logging_callback log_handler: log=
-    progress_handler: progress=
-    mask_error_details: mask_errors=
-    structured_output: structured=
-    tags: meta=
+FastMCP MCPServer: Server
+ClientSession stdio_client streamablehttp_client: Client
+list_tools call_tool: @app.tool
+read_resource: @app.resource
+get_prompt: @app.prompt
+completion: @app.complete
+custom_route: @app.route
+mount import_server: app.include
+http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
+get_context Depends: a parameter ctx: Context
+request_context lifespan_context: ctx.lifespan
+session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
+client_id: ctx.owner
+get_state set_state session_id: ctx.state
+list_roots: ctx.roots
+fastmcp: ctx.server
+list_resource_templates: c.list_templates
+elicitation_callback elicitation_handler: elicit=
+sampling_callback sampling_handler: sample=
+logging_callback log_handler: log=
+progress_handler: progress=
+mask_error_details: mask_errors=
+structured_output: structured=
+tags: meta=
 """) for name in names.split()}
 
 
@@ -4154,8 +4154,7 @@ class Context(ServerExchange):
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
-    debug, info, notice = _log_at("debug"), _log_at("info"), _log_at("notice")
-    warning, error, critical = _log_at("warning"), _log_at("error"), _log_at("critical")
+    debug, info, notice, warning, error, critical = map(_log_at, LOG_LEVELS[:6])
 
     @_sync_or_async
     async def notify(self, method: str, params: Msg | None = None) -> None:
