@@ -3157,8 +3157,10 @@ class Findable:
                 return object.__getattribute__(self, name)
             known = [each for each in known if each[0] != "_"]
             listed = [each for each in known if hasattr(type(self), each)]
-            raise AttributeError(
+            error: Any = AttributeError(
                 f"{type(self).__name__}: {no_such('attribute', name, known, listed)}")
+            error.name = ""  # else Python adds a name of its own
+            raise error
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
@@ -4375,7 +4377,7 @@ def explain(exc: Any) -> None:
     if found and isinstance(owner, (Context, type(None))):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
         exc.args = (f"Context: {no_such('attribute', found[1], there)}",)
-        exc.name = ""  # Python would look for a similar name, too
+        exc.name = ""  # as in Findable
 
 
 ####

@@ -6778,6 +6778,7 @@ class TestServing:
             with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
                 getattr(it, name)
             assert not re.search(untold, str(info.value))
+            assert "Did you mean: " not in "".join(traceback.format_exception(None, info.value, None))
         assert not hasattr(app, "mount")
         with pytest.raises(TypeError, match="Tool: no option 'tags'; write meta="):
             app.tool(name="a", tags={"admin"})(print)
