@@ -6206,7 +6206,7 @@ class Answers:
         if self.ask:
             given = await maybe_await(self.ask(method, params))
             with blaming("ask= returned is not valid"):
-                answer = check_answer(method, {**given})  # TypeError for others
+                answer = check_answer(method, {**given})  # TypeError unless it is a dict
         elif method == "roots/list":
             roots = await self._call("roots")
             one = isinstance(roots, (str, os.PathLike, dict))
@@ -6375,7 +6375,7 @@ class Subscription:
             try:
                 await client.request("subscriptions/listen", {"notifications": self.wanted},
                                      timeout=float("inf"), send=self._send)
-                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe it is the last
+                # spec: basic/patterns/subscriptions#graceful-closure -- final on a pipe
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
@@ -6686,7 +6686,7 @@ class ClientSession:
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a session of the legacy era."""
         self.peer.session = session = Session()
-        session.rev = wanted  # so does the next try, if this one fails
+        session.rev = wanted  # if this fails, the next request renews it in the same
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         result = await self.peer.ask("initialize", {
@@ -8587,8 +8587,7 @@ def server_ssl(ssl: Any) -> Any:
 ####
 # 37. Streams and sessions
 #
-# Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
-#   and connections may be cut at any byte.
+# Problem. Every message of the client is a POST, and connections may be cut at any byte.
 # Rules.
 #   1. An answer is JSON, unless something must be sent before it, or a handler takes long: then the
 #      response becomes a stream, and comments keep the connection.
@@ -8643,7 +8642,7 @@ class Stream:
             self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
-        """Send a message. Responses are the last that answers a POST; HTTP+SSE goes on."""
+        """Send a message. After a response, the stream of a POST ends; that of HTTP+SSE goes on."""
         conversation = self.conversation
         final = "method" not in msg and self is not conversation.standalone
         conversation.show(">", msg)
@@ -8746,7 +8745,7 @@ class HTTPConversation(Conversation):
     @property
     def headers(self) -> Fields:
         """Those of the answer that opens a session, and of its streams."""
-        return {SESSION_HEADER: self.id} if self.stores_events else {}  # HTTP+SSE has a URL
+        return {SESSION_HEADER: self.id} if self.stores_events else {}  # HTTP+SSE has it in a URL
 
     @property
     def can_resume(self) -> bool:
