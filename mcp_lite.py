@@ -11534,8 +11534,8 @@ class Guard(Authenticator):
 ####
 # 49. Showing
 #
-# Problem. A server's text reaches the user's terminal. A tool whose description has the bytes `ESC
-#   ]52;c;...` would write into the user's clipboard.
+# Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
+#   `ESC ]52;c;...` would write into the user's clipboard.
 # Rules.
 #   1. All text of a server goes to a terminal through plain().
 #   2. A pipe gets the result as it is: a program needs every byte.
