@@ -2319,8 +2319,7 @@ class Checking:
     def _apply_to_parts(
         self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Iterable[SchemaError] = ()
     ) -> Any:
-        """Return the value with members or items as their schemas make them; raise what is wrong
-        with them, and `faults`."""
+        """Return the value with its parts as their schemas make them; raise theirs and `faults`."""
         found: list[SchemaError] = []
         required, self.required = self.required, None  # only members of the root are arguments
         made = value if required is None else value.copy()
@@ -2330,7 +2329,9 @@ class Checking:
             if type(item) in node.plain or len(found) >= MAX_ERRORS:
                 continue
             try:
-                read = apply(node, item)
+                # apply() is slow for a union: it tries each type.
+                read = attempt(float, item) if type(item) is int and float in node.plain else apply(
+                    node, item)
             except SchemaError as exc:
                 if required is not None and item in (None, "") and key not in required:
                     made.pop(key, None)  # twice, if a pattern fits its name, too
@@ -3206,8 +3207,8 @@ class Signature:
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
         inner, self.bound = _inner_function(fn)
-        is_object = isinstance(schema, dict) and schema.get("type", "object") == "object"
-        if not (schema is None or is_object):
+        if not (schema is None or isinstance(schema, dict)
+                and schema.get("type", "object") == "object"):
             raise TypeError(f"input_schema={schema!r:.100}: must be a dict of type object")
         try:
             own = self._own_shape(fn, inner, hidden, schema)
@@ -4377,7 +4378,6 @@ def explain(exc: Any) -> None:
     if found and isinstance(owner, (Context, type(None))):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
         exc.args = (f"Context: {no_such('attribute', found[1], there)}",)
-        exc.name = ""  # as in Findable
 
 
 ####
@@ -4780,8 +4780,8 @@ class Conversation(Peer):
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
         method, limit = ctx.method, self.server.rate_limit
         if ctx.facts is None:  # else they agree with the headers: it came over HTTP
-            modern = is_modern(ctx.params)
-            ctx.facts = check_version(read_metadata(ctx.msg)) if modern else self.session
+            ctx.facts = (check_version(read_metadata(ctx.msg)) if is_modern(ctx.params)
+                         else self.session)
         if (limit and method not in ("initialize", "server/discover", "ping")
                 and not limit.take(ctx.client_key or str(id(self)))):
             raise RPCError(
@@ -5507,7 +5507,7 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     require_tasks(ctx)
     job = ctx.job = Job(ctx)
     call = ctx.conversation.life.tasks.spawn(job.run(tool, ctx, given))
-    job.call = None if job.over else call  # an eager task may have ended at once
+    job.call = None if job.over else call  # it may have ended at once
     return {"resultType": "task", **job.handle()}
 
 
@@ -5591,8 +5591,8 @@ async def list_entries(ctx: Context) -> Msg:
 
 
 @handles("tools/call")
-def call_tool(ctx: Context) -> Awaitable[Any]:
-    tool: Tool = ctx.server.tools.find(ctx.params["name"])
+def call_tool(ctx: Context) -> Any:
+    tool = ctx.server.tools.find(ctx.params["name"])
     if tool.scopes:
         ctx.require(*tool.scopes)
     given = object_of(ctx.params, "arguments")
@@ -5602,13 +5602,13 @@ def call_tool(ctx: Context) -> Awaitable[Any]:
 
 
 @handles("prompts/get")
-def get_prompt(ctx: Context) -> Awaitable[Any]:
-    prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
+def get_prompt(ctx: Context) -> Any:
+    prompt = ctx.server.prompts.find(ctx.params["name"])
     return prompt.call(ctx, object_of(ctx.params, "arguments"))
 
 
 @handles("resources/read")
-def get_resource(ctx: Context) -> Awaitable[Any]:
+def get_resource(ctx: Context) -> Any:
     uri = ctx.params["uri"]
     resource, found = find_resource(ctx.server, uri)
     return resource.call(ctx, found, uri)

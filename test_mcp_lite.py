@@ -4201,6 +4201,13 @@ class TestHosts:
         many = {f"a{n}": text for n in range(26)}  # each is short enough for decode()
         assert "takes too long" in await value_of(lambda args: 1, many, input_schema=schema)
 
+    async def test_a_table_may_have_many_integers_that_are_read_as_floats(self):
+        def last(rows: typing.List[typing.List[typing.Union[str, float, None]]]) -> str:
+            return repr(rows[-1])
+
+        assert await value_of(last, {"rows": [["a", 1, 2.5, None]] * 30_000}) == "['a', 1.0, 2.5, None]"
+        assert "rows[0][0]: is not usable: int too large" in await value_of(last, {"rows": [[10**399]]})
+
     async def test_a_schema_that_refers_to_itself_alone_fails_and_says_so(self):
         circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
         said = await value_of(lambda args: 1, {"x": 1}, input_schema={"type": "object", **circle})
