@@ -2329,7 +2329,7 @@ class Checking:
             if type(item) in node.plain or len(found) >= MAX_ERRORS:
                 continue
             try:
-                # apply() is slow for a union: it tries each type.
+                # apply() tries each type of a union
                 read = attempt(float, item) if type(item) is int and float in node.plain else apply(
                     node, item)
             except SchemaError as exc:
@@ -2471,7 +2471,7 @@ class Compiler(Checking):
             self.anchors.setdefault(dynamic, {})[scope] = node
         for word, held in node.items():
             node[word] = self._compile_argument(node, word, held)
-        if node.keys() == {"anyOf"} and all(part.plain for part in node["anyOf"]):
+        if not node.read and node.keys() == {"anyOf"} and all(part.plain for part in node["anyOf"]):
             node.plain = set().union(*(part.plain for part in node["anyOf"]))
         return node
 

@@ -4202,11 +4202,15 @@ class TestHosts:
         assert "takes too long" in await value_of(lambda args: 1, many, input_schema=schema)
 
     async def test_a_table_may_have_many_integers_that_are_read_as_floats(self):
-        def last(rows: typing.List[typing.List[typing.Union[str, float, None]]]) -> str:
-            return repr(rows[-1])
-
+        last = run_source("def f(rows: list[list[Union[str, float, None]]]) -> str: return repr(rows[-1])")["f"]
         assert await value_of(last, {"rows": [["a", 1, 2.5, None]] * 30_000}) == "['a', 1.0, 2.5, None]"
         assert "rows[0][0]: is not usable: int too large" in await value_of(last, {"rows": [[10**399]]})
+
+    async def test_a_model_that_is_a_union_is_made_of_plain_values(self):
+        def roots(key: Key, more: typing.List[Key]) -> str:
+            return repr([key.root, *(each.root for each in more)])
+
+        assert await value_of(roots, {"key": 5, "more": ["a", 1]}) == "[5, 'a', 1]"
 
     async def test_a_schema_that_refers_to_itself_alone_fails_and_says_so(self):
         circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
@@ -6451,6 +6455,20 @@ class Tree:
     def model_dump(self, mode, by_alias):
         assert (mode, by_alias) == ("json", True)
         return self.value
+
+
+class Key:
+    """What a RootModel[Union[int, str]] of pydantic's has."""
+
+    @classmethod
+    def model_json_schema(cls, mode):
+        return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+    @classmethod
+    def model_validate(cls, value, strict):
+        made = cls()
+        made.root = value
+        return made
 
 
 def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
