@@ -1620,6 +1620,8 @@ class Requester:
         pending = self.pending[req_id] = PendingRequest(method, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
+                if type(self.transport) is Transport:  # HTTP: send() writes, and then waits
+                    pending.send = send
                 await send({"jsonrpc": "2.0", "id": req_id, "method": method,
                             "params": {**params, "_meta": meta}})
                 pending.send = send

@@ -12195,6 +12195,27 @@ class TestStreamsOverHTTP:
             events.answer.writer.transport.resume_reading()
             assert (await events.message())["id"] == 1 and await stuck == 202
 
+    async def test_a_question_that_is_given_up_before_its_client_has_read_it_is_cancelled(self):
+        """spec 2025-11-25: basic/utilities/cancellation -- else the user is asked in vain"""
+        app, given_up = m.Server(), asyncio.Event()
+
+        @app.tool
+        async def impatient(ctx: m.Context) -> None:
+            await ctx.notify("acme/begins")
+            await asyncio.sleep(0.1)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(ctx.elicit("?" * 15_000_000, bool), 0.5)
+            given_up.set()
+
+        async with http_calling(app, opened=False) as (caller, _):
+            await caller.open(elicitation={})
+            events = await caller.events("POST", call_of(1, "impatient"))
+            events.answer.writer.transport.pause_reading()
+            await given_up.wait()
+            events.answer.writer.transport.resume_reading()
+            methods = [(await events.message())["method"] for _ in range(3)]
+            assert methods == ["acme/begins", "elicitation/create", "notifications/cancelled"]
+
 
 HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a session (400) or a refusal (403)
     ({}, "localhost", None, 400), ({}, "LOCALHOST:1", None, 400), ({}, "127.0.0.1:8000", None, 400),
