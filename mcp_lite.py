@@ -1114,6 +1114,7 @@ def check_version(facts: Facts) -> Facts:
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 _COUNTED = sys.version_info >= (3, 11)  # whether a task counts its cancellations
+NEVER = float("inf")  # the time of what has no deadline
 
 
 def nothing(*_: Any) -> Any:
@@ -1217,7 +1218,7 @@ class Tasks:
     async def drain(self, seconds: float | None) -> None:
         """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
         with suppress(RequestTimeout):
-            async with Deadline(float("inf") if seconds is None else seconds, RequestTimeout()):
+            async with Deadline(NEVER if seconds is None else seconds, RequestTimeout()):
                 while waiting := self.running - {asyncio.current_task()}:
                     await asyncio.wait(waiting)
 
@@ -5789,8 +5790,8 @@ class LineTransport(Transport):
     """A channel that carries one message per line over two raw files."""
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
-    #: by the loop's clock, when read() began to wait for input; inf while it does not
-    idle_since = float("inf")
+    #: when read() began to wait for input; NEVER while it does not
+    idle_since = NEVER
 
     def __init__(self, *, max_message_bytes: int = MAX_MESSAGE_BYTES):
         self.decoder = LineDecoder(max_message_bytes)
@@ -5855,7 +5856,7 @@ class LineTransport(Transport):
                 data = await self.reader.read(BUFFER_BYTES)
             except OSError:  # EIO, ECONNRESET: nobody will write any more
                 data = b""
-            self.idle_since = float("inf")
+            self.idle_since = NEVER
             items = self.decoder.feed(data or b"\n")  # the last line needs no newline
             if items or not data:
                 return items
@@ -6249,7 +6250,7 @@ class Backoff:
     """
 
     failures = 0  # such streams, in a row
-    since = float("inf")  # when the last wait ended
+    since = NEVER  # when the last wait ended
     last_id = ""  # at the last wait
 
     async def wait(self, last_id: str = "", retry_ms: int | None = None) -> None:
@@ -6376,7 +6377,7 @@ class Subscription:
         while True:
             try:
                 await client.request("subscriptions/listen", {"notifications": self.wanted},
-                                     timeout=float("inf"), send=self._send)
+                                     timeout=NEVER, send=self._send)
                 # spec: basic/patterns/subscriptions#graceful-closure -- final on a pipe
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
@@ -8302,7 +8303,6 @@ async def answer_with(
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
 #     input while it closes   PROBE_SECONDS                     it is cut off
 
-NEVER = float("inf")  # the time of what has no deadline
 NO_HEAD = RequestHead("", "", "", {}, {}, 0, 1, False)  # of what was refused before it had one
 
 
