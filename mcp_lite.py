@@ -6689,7 +6689,7 @@ class ClientSession:
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a session of the legacy era."""
         self.peer.session = session = Session()
-        session.rev = wanted  # if this fails, the next request renews it in the same
+        session.rev = wanted  # a renewal tries it again if this fails
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         result = await self.peer.ask("initialize", {
@@ -7043,7 +7043,7 @@ class Client(ClientSession, Findable):
     # Lists.
 
     async def _list(self, method: str) -> list[Msg]:
-        items: dict[str, Msg] = {}  # by name or URI: some servers repeat a page, or begin again
+        items: dict[str, Msg] = {}  # by name or URI: some servers repeat pages
         cursors: list[str] = []
         params, size = Msg(), 0
         [(key, needs)] = METHODS[method].lists
@@ -7270,7 +7270,7 @@ class StdioTransport(LineTransport):
     Args:
         env: further variables for it: an API key, PYTHONPATH
         cwd: its working directory
-        stderr: a plain function, called with each line; without it, the lines go to our stderr
+        stderr: a plain function, called with each line; without it, they go to our stderr
         max_message_bytes: of a message that it sends, up to 16 MiB
         exit_seconds: how long it may take to exit when its input is closed (0.2 if it has never
             sent a message), and again after SIGTERM
@@ -7625,7 +7625,8 @@ class URL(Row):
 
         with suppress(ValueError):
             url = parse_url(urljoin(str(self), where).partition("#")[0])
-            return url if url.origin == self.origin else None
+            if url.origin == self.origin:
+                return url
         return None
 
 
@@ -8113,8 +8114,7 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
             yield from _find_mirrors(value, None)
 
 
-def mirrored_value(path: Iterable[str], arguments: JSON) -> HeaderValue:
-    value = arguments
+def mirrored_value(path: Iterable[str], value: JSON) -> HeaderValue:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if isinstance(value, bool):
@@ -8678,11 +8678,11 @@ class Stream:
 
         Unless it is primed, it gets an event without data first: an id from which to resume.
         """
-        conversation, kept = self.conversation, self.endpoint.kept
+        conversation = self.conversation
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
-        events = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
+        events = [self.endpoint.kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
         if conversation.can_resume and not primed:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
             primer = f"id: {self.name}-{self.sent}\nretry: {RETRY_MS}\ndata: \n\n"
