@@ -1621,7 +1621,7 @@ class Requester:
         pending = self.pending[req_id] = PendingRequest(method, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
-                if type(self.transport) is Transport:  # HTTP: send() writes, and then waits
+                if type(self.transport) is Transport:  # HTTP: send() writes, then waits
                     pending.send = send
                 await send({"jsonrpc": "2.0", "id": req_id, "method": method,
                             "params": {**params, "_meta": meta}})
@@ -8678,11 +8678,11 @@ class Stream:
 
         Unless it is primed, it gets an event without data first: an id from which to resume.
         """
-        conversation = self.conversation
+        conversation, kept = self.conversation, self.endpoint.kept
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
-        events = [self.endpoint.kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
+        events = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
         if conversation.can_resume and not primed:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
             primer = f"id: {self.name}-{self.sent}\nretry: {RETRY_MS}\ndata: \n\n"
