@@ -2708,7 +2708,7 @@ class Shapes:
         refuse_foreign(hint)
         if hint in (Any, EMPTY, object):
             return Shape({})
-        if hint in PLAIN:  # JSON's 3.0 is an integer, and 3 a number: range() wants an int
+        if hint in PLAIN:  # JSON's 3.0 is an integer, and 3 a number
             return Shape({"type": KINDS[hint]}, hint if hint in (int, float) else None)
         if known := _text_shape(hint) or self._self_described(hint):
             return known
@@ -3205,7 +3205,7 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
-    context = ""  # the parameter that takes our Context, the class that is `hidden`
+    context = ""  # the parameter that takes the Context, of class `hidden`
     whole = ""  # the parameter that takes all arguments as one dict
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
