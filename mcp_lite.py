@@ -6903,8 +6903,7 @@ class ClientSession:
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
-# Rule. Lists are read to their last page. Tools whose headers are invalid (section 33) are left
-#   out.
+# Rule. Lists are read to their last page.
 # Limits. A list has 1000 pages.
 
 __all__ += ["Client"]
