@@ -619,7 +619,8 @@ def _to_json(value: JSON) -> str:
     except RecursionError:
         raise ValueError("it contains itself, or is nested too deep for JSON") from None
     except ValueError:  # which does not say what was wrong
-        raise ValueError("JSON has no NaN, no Infinity and no integer of 4,300 digits") from None
+        raise ValueError("JSON has no NaN, no Infinity and no integer of 4,300 digits: pass "
+                         "None") from None
 
 
 def _read_float(text: str) -> float:
@@ -2613,7 +2614,7 @@ DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infini
 
 def _read_iso(cls: Any, text: str) -> Any:
     # Python < 3.11: "Z" is unknown, and a fraction must have 3 or 6 digits
-    text = re.sub(r"\.([0-9]+)", lambda digits: f".{digits[1]:0<6.6}", text)
+    text = re.sub(r"(?<=:..)\.([0-9]+)", lambda digits: f".{digits[1]:0<6.6}", text)
     try:
         return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
     except ValueError as exc:
@@ -4954,7 +4955,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport: write run() for stdio, or '
-                         'run("http", port=8000), which needs Part VI of the file')
+                         'run("http", port=8000), unless Part VI was cut off')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options

@@ -3749,6 +3749,7 @@ RETURNED = table(r"""
 UNREADABLE = table(r"""
     bytes | "a" | x | usable
     datetime.date | "zz" | x | zz
+    datetime.date | "1.1.2024" | x | '1.1.2024'
     datetime.datetime | "2025-13-01T00:00:00Z" | x | month must be
     Area | {"width": -1, "height": 1} | x | width is negative
     list[Area] | [{"width": 1, "height": 1}, {"width": -1, "height": 1}] | x[1] | width
@@ -10380,7 +10381,7 @@ for line in sys.stdin:
         async with m.Client([str(batch), *words], revision=V4) as c:
             assert json.loads(await c.call("x")) == words
         for bad in ("%PATH%", "a\nb"):
-            with pytest.raises(m.ConnectionClosed, match="% or a line break"):
+            with pytest.raises(m.ConnectionClosed, match="% or newline"):
                 await m.Client([str(batch), bad]).connect()
 
     @pytest.mark.skipif(os.name != "nt", reason="elsewhere, Path is not PATH")
