@@ -5035,7 +5035,7 @@ class Server(Findable):
         **others: typing.NoReturn
     ):
         check_options('Server() (HTTP options go to run("http", port=8000))', others, Server)
-        if re.match(r"[A-Za-z]+(\s+\S+){3}", str(version)):  # FastMCP takes instructions here
+        if re.match(r"\D*\s\D*$|[A-Za-z]+(\s+\S+){3}", str(version)):  # as of FastMCP
             raise ValueError(f"{version!r:.100} is not a version: pass it as instructions=")
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
@@ -6281,7 +6281,7 @@ class Subscription:
     task: Task | None = None
     req_id: ReqId = ""
 
-    def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool):
+    def __init__(self, client: _ClientSession, wanted: Msg, callback: Callback, whole: bool):
         if callback:
             check_function("callback=", callback, "params")
         self.client, self.wanted, self.callback = client, wanted, callback
@@ -6490,7 +6490,7 @@ async def serve_in_memory(server: Server, transport: Transport, peer: Peer) -> N
         logger.exception("the server failed")
 
 
-async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
+async def persist(client: _ClientSession, method: str, params: Msg) -> Msg:
     """Send a request until it is answered, or cannot succeed: a task outlives a proxy's 503."""
     backoff = Backoff()
     while True:
@@ -6502,7 +6502,7 @@ async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
         await backoff.wait()
 
 
-async def follow_task(client: ClientSession, task: Msg) -> Msg:
+async def follow_task(client: _ClientSession, task: Msg) -> Msg:
     """Poll a task and answer its questions, until there is a result."""
     handle = {"taskId": member(task, "taskId", str)}
     answered: list[str] = []  # of the questions that came last
@@ -6528,7 +6528,7 @@ async def follow_task(client: ClientSession, task: Msg) -> Msg:
                       problem.get("message", f"the task is {status}"), problem.get("data"))
 
 
-class ClientSession:
+class _ClientSession:
     """A client's conversation with one server."""
 
     timeout: float
@@ -6935,7 +6935,7 @@ CALLED_WITH = {
     **{f"on_{what}_changed": "" for what in OFFERS}, "on_resource_updated": "params"}
 
 
-class Client(ClientSession, Findable):
+class Client(_ClientSession, Findable):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.

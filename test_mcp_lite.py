@@ -6660,6 +6660,7 @@ class TestServing:
         (lambda app: m.Server("demo", zoo=1, bar=2, host=3, alpha=4), "no option 'zoo'"),
         (lambda app: m.Server("demo", verison="1"), r"no option 'verison'; did you mean version\?"),
         (lambda app: m.Server("demo", "Use it to add numbers."), "'Use it to add numbers.' is not a version: pass it as instructions="),
+        (lambda app: m.Server("demo", "Manage addresses."), "'Manage addresses.' is not a version"),
         (lambda app: m.Server(capabilities={"x": True}), "capabilities={'x': True}: each capability must be a dict"),
         (lambda app: m.Server(capabilities={"x": {"rate": float("inf")}}), "JSON has no NaN, no Infinity"),
         (lambda app: m.Server(icons=[{"src": b"a.png"}]), "bytes is not JSON serializable"),
@@ -6810,6 +6811,8 @@ class TestServing:
             app.tool(name="a", tags={"admin"})(print)
         with pytest.raises(ImportError, match="^mcp_lite has no name 'FastMCP'; write Server$"):
             from mcp_lite import FastMCP  # noqa: F401
+        with pytest.raises(ImportError, match="^mcp_lite has no name 'ClientSession'; write Client$"):
+            from mcp_lite import ClientSession  # noqa: F401
         assert not hasattr(m, "no_name_of_any_library")
 
         class Ours(m.Server):
