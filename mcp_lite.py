@@ -3133,7 +3133,7 @@ def no_such(what: str, name: str, there: Collection[str], listed: Any = None) ->
     """Return "no option 'titel'; did you mean title?"; `listed` are shown if none is near."""
     import difflib
 
-    if what in ("attribute", "name", "option") and name in ELSEWHERE:
+    if what in "attribute, name, option" and name in ELSEWHERE:
         return f"no {what} {name!r}; write {ELSEWHERE[name]}"
     words, word = {each.strip("-"): each for each in there}, name.strip("-")
     near = difflib.get_close_matches(word, words, 1, 0.8)  # "tags" is not meant for "task"
@@ -3937,7 +3937,7 @@ def _sync_or_async(method: Fn) -> Fn:
     return cast("Fn", either)
 
 
-def _log_at(level: str) -> Any:
+def _log_at(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
     def log(self: Context, data: JSON, logger: str | None = None) -> Any:
         """Send a log message of this level: see log()."""
         return Context.log.__wrapped__(self, level, data, logger)  # type: ignore[attr-defined]
@@ -4378,8 +4378,8 @@ def explain(exc: Any) -> None:
     """Let the AttributeError of a Context list what there is; its __getattr__ would be slow."""
     found = isinstance(exc, AttributeError) and re.fullmatch(
         "'Context' object has no attribute '(.*)'", str(exc))
-    owner = getattr(exc, "obj", None)  # Python < 3.10 does not say
-    if found and isinstance(owner, (Context, type(None))):
+    # Python < 3.10 does not say whose attribute it is.
+    if found and isinstance(getattr(exc, "obj", None), (Context, type(None))):
         there = ["method", "params", "meta", *(name for name in vars(Context) if name[0] != "_")]
         exc.args = (f"Context: {no_such('attribute', found[1], there)}",)
 
