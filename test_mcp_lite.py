@@ -8133,13 +8133,14 @@ asyncio.run(main())""",
     @pytest.mark.parametrize("options, problem", [
         ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it"),
         ("ssl=('nope.pem', 'nope.key')", "nope.pem"), ("host='a..b'", "one: cannot listen on port 8000 of a..b: "),
-        ("sock=__import__('socket').socket(type=2)", "one: cannot listen on <socket.socket fd="),
+        ("sock=udp", "one: cannot listen on <socket.socket fd="),
         pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
     ])  # fmt: skip
     def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])
-            code = f"import mcp_lite as m; m.Server('one').run('http', {options.replace('PORT', port)})"
+            code = "import mcp_lite as m, socket\nwith socket.socket(type=socket.SOCK_DGRAM) as udp:\n"
+            code += f"    m.Server('one').run('http', {options.replace('PORT', port)})"
             ran = run_python("-c", code, cwd=HERE)
         assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
         assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
