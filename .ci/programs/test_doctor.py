@@ -320,6 +320,7 @@ def test_a_server_gets_its_variables_whenever_it_is_started(doctor, tmp_path):
     (["shop.py", "--header", "K:v"], "for a command, use --env"), (["shop.py", "--token", "t"], "for a command, use --env"),
     (["http://localhost.example/", "--token", "t"], "is not https: the token"),
     (["https://"], "a URL is http(s)://host"), (["shop.py", "--env", "K"], "expected KEY=VALUE"),
+    (["https://h/mcp", "--header", "Authorization=secret"], "argument --header: expected NAME:VALUE\n"),
 ])  # fmt: skip
 def test_a_wrong_command_line_is_refused_in_a_sentence(words, wrong, capsys):
     with pytest.raises(SystemExit) as refused:

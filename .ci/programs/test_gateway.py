@@ -631,6 +631,7 @@ def test_servers_of_one_line_have_names_that_applications_accept_and_errors_of_o
     (["--token", "t", "shop.py"], "--token without --http, are for one URL"),
     (["https://h/a", "--header", "K:v", "https://i/a"], "--header, and"),
     (["https://h/a", "--header", "K"], "expected NAME:VALUE"),
+    (["https://h/a", "--header", "Authorization=secret"], ": --header: expected NAME:VALUE\n"),
     (["https://h/a", "--header", "K:${NO_SUCH_NAME}"], "--header: the variable NO_SUCH_NAME is not set"),
     (["http://localhost.example/a", "--token", "t"], "is not https: the token"),
     (["--http", "0", "shop.py", "--token", ""], "the token is empty"),

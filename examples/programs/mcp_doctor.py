@@ -522,7 +522,7 @@ def split_at(form: str, word: str) -> tuple[str, str]:
     sign = re.sub(r"\w", "", form)
     name, found, value = word.partition(sign)
     if not (name and found):
-        raise argparse.ArgumentTypeError(f"expected {form}, got {word!r}")
+        raise argparse.ArgumentTypeError(f"expected {form}")  # it may be a secret
     return name, value.strip() if sign == ":" else value
 
 

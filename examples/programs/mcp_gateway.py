@@ -510,7 +510,7 @@ def url_options(args: Any, url: str) -> Msg:
     for word in args.header:
         name, colon, text = word.partition(":")
         if not (name and colon):
-            raise ValueError(f"--header={word}: expected NAME:VALUE")
+            raise ValueError("--header: expected NAME:VALUE")  # it may be a secret
         headers[name] = with_variables(text.strip(), "--header: ")
     token = "" if args.http else args.token or os.environ.get(TOKEN)
     if "authorization" in map(str.lower, headers):
