@@ -3107,7 +3107,6 @@ ClientSession stdio_client streamablehttp_client: Client
 list_tools call_tool: @app.tool
 read_resource: @app.resource
 get_prompt: @app.prompt
-completion: @app.complete
 custom_route: @app.route
 mount import_server: app.include
 http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
@@ -3118,7 +3117,6 @@ client_id: ctx.owner
 get_state set_state session_id: ctx.state
 list_roots: ctx.roots
 fastmcp: ctx.server
-list_resource_templates: c.list_templates
 elicitation_callback elicitation_handler: elicit=
 sampling_callback sampling_handler: sample=
 logging_callback log_handler: log=
@@ -3135,9 +3133,8 @@ def no_such(what: str, name: str, there: Collection[str], listed: Any = None) ->
 
     if what in "attribute, name, option" and name in ELSEWHERE:
         return f"no {what} {name!r}; write {ELSEWHERE[name]}"
-    words, word = {each.strip("-"): each for each in there}, name.strip("-")
-    near = difflib.get_close_matches(word, words, 1, 0.8)  # "tags" is not meant for "task"
-    near += [each for each in words if sorted(each) == sorted(word)]  # but "prot" is for "port"
+    words = {each.strip("-"): each for each in there}
+    near = difflib.get_close_matches(name.strip("-"), words, 1, 0.75)
     every = f"available: {', '.join(listed or there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {f'did you mean {words[near[0]]}?' if near else every}"
 
@@ -3186,6 +3183,11 @@ def check_function(use: str, fn: Any, *names: str) -> None:
         pass
     except TypeError as exc:
         raise TypeError(f"{use} is called with ({', '.join(names)}): {exc}") from None
+
+
+def check_name(method: Any) -> None:
+    if not isinstance(method, str):
+        raise TypeError(f'@on() and @method() take the name of a method, not {method!r:.100}')
 
 
 def check_numbers(**options: Any) -> None:
@@ -3319,7 +3321,7 @@ def percent_decode(text: str) -> str:
     from urllib.parse import unquote_to_bytes
 
     if re.search("%(?![0-9A-Fa-f]{2})", text):
-        raise ValueError(f"a bad escape in {text!r}")
+        raise ValueError(f"a percent sign without two hexadecimal digits in {text!r}")
     return unquote_to_bytes(text).decode()
 
 
@@ -4632,8 +4634,8 @@ def _enter(table: Msg, key: str, entry: Any, called_with: Sequence[str] = ()) ->
     fn = getattr(entry, "fn", entry)
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
-    if called_with:
-        check_function(f"the function of {key!r}", fn, *called_with)
+    if called_with or not callable(fn):
+        check_function(f"the handler of {key!r}", fn, *called_with)
     if key in table:
         logger.warning("%r was registered again: the last one counts", key)
     table[key] = entry
@@ -5035,7 +5037,7 @@ class Server(Findable):
         **others: typing.NoReturn
     ):
         check_options('Server() (HTTP options go to run("http", port=8000))', others, Server)
-        if re.match(r"\D*\s\D*$|[A-Za-z]+(\s+\S+){3}", str(version)):  # as of FastMCP
+        if re.match(r"\D*\s\D*\.$|[A-Za-z]+(\s+\S+){3}", str(version)):  # as of FastMCP
             raise ValueError(f"{version!r:.100} is not a version: pass it as instructions=")
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
@@ -5161,12 +5163,14 @@ class Server(Findable):
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
+        check_name(name)
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
         return partial(_enter, self.methods, name, called_with=("ctx", "params"))
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
+        check_name(name)
         if name in METHODS and not re.search("/(initialized|cancelled|roots/.*)$", name):
             logger.warning("@on(%r) is never called", name)
         return partial(_enter, self.listeners, name)
@@ -6842,8 +6846,7 @@ class _ClientSession:
 
     def on(self, method: str) -> Function:
         """Call fn(params), plain or async, for each such notification."""
-        if not isinstance(method, str):
-            raise TypeError(f"@on() takes the name of a notification, not {method!r:.100}")
+        check_name(method)
         if method == "notifications/progress":
             logger.warning("@on(%r) is never called: pass progress= to call()", method)
 
@@ -12208,7 +12211,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """
     verb, *rest = words
     pick("verb", verb, VERBS)
-    known = WITHOUT_CLIENT.get(verb, [option for option in OPTIONS if option != "--http"])
+    known = WITHOUT_CLIENT.get(verb, without(OPTIONS, "--http"))
     args = types.SimpleNamespace(verb=verb, words=[], target="")
     options: Msg = {option: [] if option in REPEATED else None for option in OPTIONS}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
@@ -12376,8 +12379,8 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     # The last words of a child were shown already.
     problem, _, last_words = one_line(exc).partition("; its last words: ")
     text = f"error: {problem[:1000]}"
-    text = text.replace(" timeout=N", " --timeout N").replace("max_timeout=N", "--max-timeout N")
-    text = text.replace(" ssl=FILE", " --ca FILE")
+    text = text.replace(" timeout=N", " --timeout N").replace(
+        "max_timeout=N", "--max-timeout N").replace(" ssl=FILE", " --ca FILE")
     if "No module named 'mcp_lite'" in last_words:
         text += "; put mcp_lite.py beside it, or write FILE.py:APP"
     if as_json:
@@ -12399,7 +12402,7 @@ def run_words(words: list[str]) -> int:
         with open(__file__, "rb") as file:  # whose digest tells it from a changed file
             print(f"mcp_lite {__version__} sha256 {digest(file.read()).hex()[:12]}")
         return 0
-    if verb in VERBS or verb in ("", "help", "-h", "--help"):
+    if verb in (*VERBS, "", "help", "-h", "--help"):
         print(help_text())
         return 0 if words else 2
     return int(load_file(program_of(verb)).main(words[1:]) or 0)

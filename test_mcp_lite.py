@@ -6673,7 +6673,12 @@ class TestServing:
         (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function, not int"),
         (lambda app: m.Client(app, roots=lambda context: []), r"roots= is called with \(\): missing a required argument: .context"),
         (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\): too many"),
-        (lambda app: m.Client(app).on(print), r"@on\(\) takes the name of a notification, not <built-in function print>"),
+        (lambda app: m.Client(app).on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
+        (lambda app: app.on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
+        (lambda app: app.method(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
+        (lambda app: app.on("acme/x")(5), "the handler of 'acme/x' must be a function, not int"),
+        (lambda app: (app.add_prompt(lambda city: city, name="trip"), app.complete("trip", "city")(5)),
+         "the handler of 'city' must be a function, not int"),
         (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function, not int"),
         (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
         (lambda app: m.Client("server", stderr=sys.stderr), "stderr= must be a function, not "),
@@ -6729,7 +6734,7 @@ class TestServing:
          r"input_schema=: missing in the function: \['c'\]; never passed to it: none$"),
         (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"never passed to it: \['b'\]$"),
         (lambda app: app.method("tools/list")(print), "middleware"),
-        (lambda app: app.method("a/b")(lambda params: {}), r"the function of 'a/b' is called with \(ctx, params\): too many"),
+        (lambda app: app.method("a/b")(lambda params: {}), r"the handler of 'a/b' is called with \(ctx, params\): too many"),
         (lambda app: app.tool(task="maybe")(print), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
@@ -6748,6 +6753,10 @@ class TestServing:
     def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
         with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
             use(m.Server())
+
+    @pytest.mark.parametrize("version", ["1.0", "dev build", "version 1.0 beta", sys.version])
+    def test_a_version_may_have_blanks(self, version):
+        assert m.Server("demo", version).info["version"] == version
 
     async def test_a_lifespan_that_fails_shows_where(self, caplog):
         def connect():
@@ -17426,11 +17435,12 @@ class TestExamples:
             [entry] = json.loads(installed[1])["mcpServers"].values()
             assert called[1] == f"{entry['env']['A']!r}\n"
 
-    @pytest.mark.parametrize("word", ["Region: eu", "Region:eu ", "Region", ":eu"])
+    @pytest.mark.parametrize("word", ["Region: eu", "Region:eu ", "Region", ":eu", "Authorization=secret"])
     def test_install_reads_a_header_as_the_other_verbs_do(self, word, cli):
         status, out, err = cli("install", "cursor", "--header", word, "http://127.0.0.1:1/mcp")
         refused = "expected NAME:VALUE" in cli("tools", "--header", word, "http://127.0.0.1:1/mcp")[2]
         assert (status == 2, "expected NAME:VALUE" in err) == (refused, refused)
+        assert "secret" not in err
         if not refused:
             [entry] = json.loads(out)["mcpServers"].values()
             assert entry["headers"] == {"Region": "eu"}
