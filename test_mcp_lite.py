@@ -16537,7 +16537,7 @@ A question can be answered in advance; what a form does not need takes its defau
     $ call order --answer count=3 --answer sise=l --yes shop.py
     {"count": 3, "gift": true, "size": "s"}
     ! The server asks: Your order?
-    ! error: no question 'sise'; available: count, ...
+    ! error: no question 'sise'; did you mean size?
     [2]
     $ call leave --yes shop.py
     accept
