@@ -13,6 +13,7 @@ import base64
 import json
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from urllib.parse import quote_plus, urlencode, urlsplit
@@ -47,8 +48,12 @@ def introspection(
     def ask(token: str) -> dict:
         form = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
         request = urllib.request.Request(endpoint, form, headers)
-        with opener.open(request, timeout=10) as answer:
-            doc = json.loads(answer.read(1_000_000))
+        try:
+            with opener.open(request, timeout=10) as answer:
+                doc = json.loads(answer.read(1_000_000))
+        except urllib.error.HTTPError as refusal:
+            refusal.close()  # it holds the connection
+            raise
         if "active" not in doc or not isinstance(doc, dict):
             raise ValueError(f"{endpoint} did not answer the question")
         return doc
