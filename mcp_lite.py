@@ -8733,13 +8733,13 @@ class Stream:
 class HTTPConversation(Conversation):
     """A conversation over HTTP. This class itself serves one POST of a server without sessions."""
 
+    id = ""  # of a session
+    standalone: Any = None  # the stream of a session for what no request caused
     stores_events = False  # whether events are numbered and kept
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
-    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
+    def __init__(self, endpoint: Endpoint, caller: Caller):
         super().__init__(endpoint.server, caller.address)
-        self.id = id  # of a session
-        self.standalone: Any = None  # the stream of a session for what no request caused
         self.endpoint, self.loads = endpoint, endpoint.loads
 
     @cached_property
@@ -8828,8 +8828,9 @@ class HTTPSession(HTTPConversation):
 
     stores_events = True
 
-    def __init__(self, endpoint: Endpoint, caller: Caller, id: str):
-        super().__init__(endpoint, caller, id)
+    def __init__(self, endpoint: Endpoint, caller: Caller):
+        super().__init__(endpoint, caller)
+        self.id = endpoint.session_prefix + os.urandom(16).hex()
         self.owner, self.used = caller.owner, endpoint.now
         self.standalone = Stream(self)
 
@@ -9235,7 +9236,7 @@ class Endpoint:
             if not victim:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
-        session = kind(self, caller, self.session_prefix + os.urandom(16).hex())
+        session = kind(self, caller)
         self.sessions[session.id] = session
         return session
 
