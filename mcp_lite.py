@@ -9667,7 +9667,6 @@ class HTTPClient:
 
     def __init__(self, url: URL, *, ssl: Any, admit: Function | None = None):
         self.url = url
-        self.exposed = not is_safe(url)
         self.answered = False  # whether the server has ever sent a response
         self.proxy, self.proxy_headers = proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
@@ -9680,7 +9679,7 @@ class HTTPClient:
         redirects: int = MAX_REDIRECTS
     ) -> HTTPResponse:
         """Send a request; return its response when the head is there."""
-        if self.exposed and "authorization" in headers:
+        if "authorization" in headers and not is_safe(self.url):
             warn_once("the token for %s is sent unencrypted: use https", str(self.url))
         forwarded = self.proxy and not self.ssl  # TLS goes through a tunnel
         fields = {
