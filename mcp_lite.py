@@ -7986,13 +7986,6 @@ class HostPolicy:
             is_loopback(found[1].strip("[]")) or not self.hosts.isdisjoint((host, found[1])))
 
 
-#: Beside access-control-allow-origin: what a page of another origin may read.
-CORS_HEADERS = {
-    "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
-    "vary": "Origin"
-}
-
-
 def media_type(headers: Fields) -> str:
     """Return the type of a body, without parameters. RFC 9110 §8.3.1"""
     return headers.get("content-type", "").partition(";")[0].strip(" \t").lower()
@@ -9131,9 +9124,11 @@ class Endpoint:
         guarded = self.authenticator.locked and not (rules and rules.public)
         headers, cors = request.headers, {"vary": "Origin"}
         if rules and not rules.any_host:
-            self.host_policy.check(headers, guarded)  # a page that rebinds its name has no token
+            self.host_policy.check(headers, guarded)
             if "origin" in headers:
-                cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
+                cors["access-control-allow-origin"] = headers["origin"]
+                cors["access-control-expose-headers"] = (
+                    "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate")
         if self.authenticator.locked:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
