@@ -93,8 +93,8 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, 
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
-          before the name of a Part, the file is a complete product. `grep -n "^# [0-9]"` on it
-          lists the sections.
+          before the heading of a Part, the file works. `grep -n "^# [0-9]"` on it lists the
+          sections.
 
     Part I    Messages             errors, JSON-RPC, revisions and methods
     Part II   One conversation     lifecycle, tasks and threads, channels, Peer
@@ -216,7 +216,7 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
-#: Control characters, but for tab and newline, and those that break lines or reorder text.
+#: Control characters, without tab and newline; what breaks lines or reorders text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 cleaned = partial(re.sub, HIDDEN, "\ufffd")
 
@@ -318,7 +318,7 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 class Row:
     """A record, like a dataclass: a subclass annotates its fields; a class attribute is a default.
 
-    It is defined ten times as fast, and every import waits for that.
+    Defining it is ten times as fast, and every import waits for that.
     """
 
     def __init__(self, *values: Any, **named: Any):
@@ -372,7 +372,7 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-RESERVED_CODES = range(-32099, -32022)  # the others
+RESERVED_CODES = range(-32099, -32022)  # the rest of them
 # Ours, with HTTP's numbers: the token does not allow this; the client's rate limit is used up; too
 # many requests are served.
 FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
@@ -502,7 +502,7 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors of a handler whose text the peer gets. That of others may tell of another peer.
+#: The errors of a handler whose text the peer gets: other texts may tell of another peer.
 FOR_THE_PEER = (RPCError, SchemaError, CapabilityMissing, ToolError)
 
 
@@ -597,9 +597,9 @@ def encode(msg: Payload) -> bytes:
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded for a line
     of more bytes or elements than we would read. spec: basic/transports/stdio#sending-messages
     """
-    # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
+    # A lone surrogate has no UTF-8 form: it becomes "?".
     data = _to_json(msg).encode("utf-8", "replace")
-    # A first count takes signs in strings for elements, too.
+    # First a rough count, with the signs in strings.
     if len(data) > MAX_ELEMENTS and (
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
@@ -640,14 +640,14 @@ def decode(data: bytes) -> JSON:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
-        # Faster than JSONDecoder.decode(), which strips blanks with two regular expressions.
+        # JSONDecoder.decode() strips blanks with two regular expressions.
         text = data.decode().strip(" \t\r\n\ufeff")
         value, end = _read_json(text)
         if end != len(text):
             raise ValueError(f"more follows after character {end}")
         return value
     except (ValueError, RecursionError) as exc:
-        # RecursionError: the caller is deep in its own stack, for MAX_DEPTH has been checked.
+        # RecursionError: MAX_DEPTH is checked, but the caller may be deep in its stack.
         raise ProtocolError(f"not JSON: {str(exc)[:200]}", code=PARSE_ERROR) from None
 
 
@@ -679,8 +679,8 @@ _ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
 def find_message(data: bytes) -> Msg | None:
-    """Guess the id and the kind of a message that decode() refuses, so that a request fails at
-    once. The official SDKs write the id before the kind, or last.
+    """Guess the id and the kind of a message that decode() refuses: a request then fails at once.
+    The official SDKs write the id before the kind, or last.
 
     >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     {'id': 7, 'result': None}
@@ -753,7 +753,7 @@ V24_11, V25_03, V25_06, V25_11, V26_07 = REVISIONS = (
 )
 SUPPORTED = [*reversed(REVISIONS)]  # newest first
 NEWEST = MODERN = V26_07  # MODERN: the first of its era
-LEGACY = REVISIONS[3::-1]  # those with a handshake, newest first
+LEGACY = SUPPORTED[1:]  # those with a handshake
 NEWEST_LEGACY = V25_11
 BATCHES = V25_03  # the only one with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
 COMPLETIONS = V25_03  # the first with a capability for completions
@@ -842,8 +842,7 @@ def check_params(row: Method, params: Msg) -> None:
     for name, kind, required in row.takes:
         value = params.get(name)
         if value is None and not required:
-            if name in params:  # some write null for absent
-                del params[name]
+            params.pop(name, None)  # some write null for absent
         elif kind_of(value) != kind:
             found = kind_of(value) if name in params else "nothing"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
@@ -879,8 +878,8 @@ def text_of(block: Msg) -> str:
     data = held.get("blob", held.get("data"))
     if data is None:  # the call of a tool, or its result
         return _to_json(block)
-    name = held.get("uri") or kind
-    return f"[{name}, {held.get('mimeType')}, {len(str(data))} characters of base64]"
+    return (f"[{held.get('uri') or kind}, {held.get('mimeType')}, "
+            f"{len(str(data))} characters of base64]")
 
 
 def adapt_message(message: Msg, rev: str) -> Msg:
@@ -924,7 +923,7 @@ class Caller:
         self.principal: Any = None  #: who was authenticated
         #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
         self.owner = ""
-        self.address = address  #: of the network
+        self.address = address  #: in the network
 
 
 NOBODY = Caller()
@@ -941,7 +940,7 @@ class Exchange:
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
         self.key: Any = object() if conversation.many_clients else self.req_id  # in Peer.incoming
-        #: for whom it counts: its owner, or all who come from its address
+        #: whose share it takes: its owner's, or that of its address
         self.client_key = caller.owner or caller.address
         self.over = False  #: whether it is answered or cancelled
         self.size = 0  #: bytes that it holds, as Peer.loads counts them
@@ -1028,7 +1027,7 @@ class Session(Facts):
     subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
 
     def __init__(self) -> None:
-        # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
+        # spec 2025-11-25: schema#loggingmessagenotification -- else "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
         self.server_capabilities: Msg = {}
@@ -1102,16 +1101,16 @@ def check_version(facts: Facts) -> Facts:
 # 7. Tasks and threads
 #
 # Problem. A task that nobody owns is lost when it fails, and left behind when we stop. A function
-#   that blocks must not stop the loop, nor keep the process alive when it should end.
+#   that blocks must stop neither the loop nor the end of the process.
 # Rules.
 #   1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#   2. CancelledError is caught only to clean up, and raised again. Two make an error of it:
+#   2. CancelledError is caught only to clean up, and raised again. Two classes make an error of it:
 #      Deadline, if it cancelled the task, and Peer, if a handler awaited what somebody cancelled.
 #      Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #   3. Worker threads are daemons: those of concurrent.futures are joined at exit, and Ctrl-C would
 #      wait for a tool that sleeps.
-#   4. While a thread waits for the loop, one more may run: the loop may wait for that one.
-# Limits. All callers share the threads alike: 40 calls of one that sleep delay the others.
+#   4. A thread that waits for the loop is not counted: the loop may wait for another one.
+# Limits. All callers share the threads: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 _COUNTED = sys.version_info >= (3, 11)  # whether a task counts its cancellations
@@ -1141,7 +1140,7 @@ class Deadline:
         self.timer: Any = None
 
     async def __aenter__(self) -> Deadline:
-        self.cancelling = self.task.cancelling() if _COUNTED else 0  # how often, by others
+        self.cancelling = self.task.cancelling() if _COUNTED else 0  # cancellations by others
         self.renew()
         return self
 
@@ -1245,7 +1244,7 @@ class Threads:
         import queue
 
         self.threads = self.jobs = 0  # jobs wait or run
-        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # the most, ever
+        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # even if many are blocked
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
 
@@ -1373,16 +1372,16 @@ class Outbox:
         if self.closed:
             return
         self.waiting[subject_of(msg)] = msg
-        if len(self.waiting) <= MAX_WAITING:
-            self.open(self.send)  # begins to send, unless a task does already
-        else:
+        if len(self.waiting) > MAX_WAITING:
             self.close()
             self.too_slow()
+        else:
+            self.open(self.send)
 
     def open(self, send: Send | None) -> None:
         """Send what waits, and what comes later, to the reader; None: not yet."""
         self.send = send
-        if self.waiting and send and not self.sending:
+        if self.waiting and send and not self.sending:  # by a task that runs already
             self.sending = True
             self.spawn(self._deliver(send))
 
@@ -1465,7 +1464,7 @@ class Transport:
         return ""
 
 
-#: The request that is being served: what is written to memory meanwhile is for its caller.
+#: The request that is being served. A MemoryTransport writes on behalf of its caller.
 CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
@@ -1551,8 +1550,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #      requests; it stops reading when its responses are not read.
 #   3. Whatever a handler raises is the response to its request, and harms nothing else.
 #   4. A request of ours that is given up is cancelled at the peer.
-# Limits. Requests of one client that would take more than 64 MiB are refused. Requests that a peer
-#   sends in order to answer one of ours wait in the queue like all others.
+# Limits. Requests of one client that would take more than 64 MiB are refused. If a client has to
+#   call a full server before it can answer that server's question, both wait.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1622,7 +1621,7 @@ class Requester:
         pending = self.pending[req_id] = PendingRequest(method, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
-                if type(self.transport) is Transport:  # HTTP: send() writes, then waits
+                if type(self.transport) is Transport:  # over HTTP, send() writes before it waits
                     pending.send = send
                 await send({"jsonrpc": "2.0", "id": req_id, "method": method,
                             "params": {**params, "_meta": meta}})
@@ -1719,8 +1718,7 @@ class Peer(Requester):
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
-        # What changes with each request has no default in the class: CPython is slow to read what
-        # stands in both.
+        # What changes with each request has no default in the class: CPython reads it slowly then.
         self.limit = MAX_IN_FLIGHT  # requests that are served at once
         self.serving = 0  # requests that have a slot
         self.unread = 0  # responses that are being written
@@ -1787,15 +1785,15 @@ class Peer(Requester):
         return None
 
     def check_batch(self, batch: list[JSON]) -> None:
-        rev = self.session.rev
-        if rev != BATCHES or not 0 < len(batch) <= MAX_ITEMS:
-            raise ProtocolError(f"revision {rev} does not allow a batch of {len(batch)}")
+        if self.session.rev != BATCHES or not 0 < len(batch) <= MAX_ITEMS:
+            raise ProtocolError(
+                f"revision {self.session.rev} does not allow a batch of {len(batch)}")
 
     def reply_batch(self, msgs: list[JSON], send: Any, caller: Caller, size: int) -> Awaitable[Any]:
         """Take on the messages of a batch now, for the next message may cancel them; return what
         sends their answers as one batch."""
         answers: list[Msg] = []
-        room = MAX_MESSAGE_BYTES // 2  # of long answers; short ones have the other half
+        room = MAX_MESSAGE_BYTES // 2  # for long answers; the short ones share the other half
 
         async def collect(msg: Msg) -> None:
             nonlocal room
@@ -1828,8 +1826,8 @@ class Peer(Requester):
         members = msg if type(msg) is dict else {}
         pending = None if "method" in members else self.pending.get(own_id(members.get("id")))
         if pending:
-            problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
-            self.resolve(members["id"], type(exc)(problem))
+            self.resolve(members["id"], type(exc)(
+                f"{self.name} answered {pending.method} with a malformed message: {exc}"))
             return None
         # Wrong params may be a notification's. spec: basic/patterns/cancellation#error-handling
         is_garbage = exc.code != INVALID_PARAMS and not {"result", "error"} & members.keys()
@@ -1878,7 +1876,6 @@ class Peer(Requester):
             finally:
                 self.unread -= 1
         finally:  # only now: responses that are not read count, too
-            exchange.over = True
             del self.incoming[exchange.key]
             if load := self.loads.pop(exchange.client_key) - exchange.size:
                 self.loads[exchange.client_key] = load
@@ -1971,7 +1968,7 @@ class Peer(Requester):
                         await asyncio.wait(self.tasks.running, timeout=MOMENT_SECONDS,
                                            return_when=asyncio.FIRST_COMPLETED)
                     self.receive(item, send, getattr(item, "caller", NOBODY))
-                del items, item  # they may be large, and the next ones may take hours to come
+                del items, item  # else they stay in memory until the next ones come
             self.fail_all(f"{self.name} {transport.explain()}")
             await self.tasks.drain(grace)
             if not transport.ended_here:  # nobody would read the error
