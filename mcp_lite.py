@@ -1482,6 +1482,8 @@ class Inbox:
 
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] once the inbox is closed."""
+        if self.items:  # else a fast writer in another thread stops the loop
+            await asyncio.sleep(0)
         await self._sleep_until(lambda: self.items or self.closed)
         items = [self.items.popleft() for _ in range(len(self.items))]
         self._wake()

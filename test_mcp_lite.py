@@ -3117,6 +3117,15 @@ class TestAsking:
         await flooding
         assert found == [*range(1500)]
 
+    async def test_a_reader_in_memory_lets_the_loop_run_while_messages_wait(self):
+        """A writer in another thread may be faster: the server would answer nothing meanwhile."""
+        ours, theirs = m.memory_transports()
+        for turn in ("first", "second"):
+            await ours.write({"jsonrpc": "2.0", "method": "acme/news"})
+            has_run = []
+            asyncio.get_running_loop().call_soon(has_run.append, turn)
+            assert len(await theirs.read()) == 1 and has_run == [turn]
+
     async def test_a_message_that_was_served_is_not_kept_until_the_next_one(self):
         class Items(list):
             """To which a weak reference can be made."""
