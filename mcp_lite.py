@@ -389,8 +389,8 @@ class WireError(MCPError):
     """An error object of JSON-RPC: {"code": code, "message": message, "data": data}."""
 
     def __init__(self, code: int, message: str, data: JSON = None):
-        super().__init__(message)
-        self.code, self.message, self.data = code, message, data
+        self.code, self.message, self.data = code, str(message), data
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -4768,7 +4768,8 @@ class Conversation(Peer):
             explain(exc)
             if ctx.over or not ctx.suspended:  # else its questions end the round all the same
                 if isinstance(exc, RPCError):
-                    raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
+                    raise RPCError(  # TypeError if the code is a text
+                        adapt_code(operator.index(exc.code), rev), exc.message, exc.data) from exc
                 if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
                     raise
                 answer = failed_result(str(exc) or "ToolError")  # raised by a middleware

@@ -2101,6 +2101,25 @@ A result that JSON cannot express becomes an error that the client is sent.
         assert answer["error"] == {"code": -32603, "message": "Internal error"}
         assert "secret" in caplog.text
 
+    @pytest.mark.parametrize(("code", "text", "said"), [
+        (-32000, ValueError("no such row"), [-32000, "no such row"]), (-32000, None, [-32000, "None"]),
+        ("no such row", -32000, [-32603, "Internal error"]),
+    ])  # fmt: skip
+    async def test_an_error_on_the_wire_has_an_integer_code_and_a_text(self, code, text, said, caplog):
+        """spec: basic#error-responses -- what else a handler passes to RPCError, its author reads in the log"""
+        app = m.Server()
+
+        @app.resource("x://{revision}")
+        def read(revision: str):
+            raise m.RPCError(code, text)
+
+        for revision in (V4, V5):
+            async with m.Client(app, revision=revision) as c:
+                with pytest.raises(m.RemoteError) as refused:
+                    await c.read(f"x://{revision}")
+            assert [refused.value.code, refused.value.message] == said
+        assert ("no such row" in caplog.text) == (code == "no such row")
+
     def test_all_errors_have_one_root_and_say_what_they_hold(self):
         kinds = [vars(m)[name] for name in m.__all__]
         kinds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
