@@ -811,7 +811,7 @@ class Method:
 
     def __init__(self, line: str):
         self.sender, era, self.name, capability, *words = line.split()
-        self.revisions: tuple[str, ...] = _ERAS[era]
+        self.revisions: Sequence[str] = _ERAS[era]
         #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
         #: the result may be a question to the client (spec: basic/patterns/mrtr)
