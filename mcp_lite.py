@@ -10535,24 +10535,6 @@ def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
         and jwk.get("crv", "P-256") == "P-256"  # only curves have one
     ]
 
-
-def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
-    """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4"""
-    if claims.get("iss") != issuer:
-        raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
-    aud = claims.get("aud")
-    if not any(x in audience for x in as_list(aud)):
-        raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
-    now = time.time()
-    for name, default in (("exp", 0), ("nbf", now), ("iat", now)):  # without exp it has expired
-        value = claims.get(name, default)
-        if type(value) not in (int, float) or not abs(value) < 1e15:
-            raise AuthError(f"{name} is {show(value)}, not a number of seconds")
-        ahead = value - now
-        wrong = ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS
-        if wrong:
-            raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
-
 ####
 # 45. Fetching
 #
@@ -11357,7 +11339,24 @@ class Principal:
         return f"Principal{self.name!r}"
 
 
-def principal_of(claims: Msg, issuer: str) -> Principal:
+def principal_of(claims: Msg, issuer: str, audience: list[str]) -> Principal:
+    """Return the principal of a token, if it is an issuer's, for us, and for now. RFC 9068 §4"""
+    if claims.get("iss") != issuer:
+        raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
+    aud = claims.get("aud")
+    if not any(x in audience for x in as_list(aud)):
+        raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
+    now = time.time()
+    for name, default in (("exp", 0), ("nbf", now), ("iat", now)):  # without exp it has expired
+        value = claims.get(name, default)
+        if type(value) not in (int, float) or not abs(value) < 1e15:
+            raise AuthError(f"{name} is {show(value)}, not a number of seconds")
+        ahead = value - now
+        wrong = ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS
+        if wrong:
+            raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
+    if "cnf" in claims:  # RFC 7800 §3
+        raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
     scopes = strings(claims.get("scope", claims.get("scp")))
@@ -11437,10 +11436,7 @@ def jwt_verifier(
             tried = found
         else:
             raise AuthError(f"none of {len(found)} keys has signed it")
-        check_claims(claims, issuer, meant)
-        if "cnf" in claims:  # RFC 7800 §3
-            raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
-        return principal_of(claims, issuer)
+        return principal_of(claims, issuer, meant)
 
     async def verify(token: str) -> Principal | None:
         try:
