@@ -11432,11 +11432,9 @@ def jwt_verifier(
             if len(found) > 1 and header.get("kid") is None:  # a forger could make us try them all
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
             if found != tried and await thread.run(signed_by, found, header["alg"], *signed):
-                break
+                return principal_of(claims, issuer, meant)
             tried = found
-        else:
-            raise AuthError(f"none of {len(found)} keys has signed it")
-        return principal_of(claims, issuer, meant)
+        raise AuthError(f"none of {len(found)} keys has signed it")
 
     async def verify(token: str) -> Principal | None:
         try:
