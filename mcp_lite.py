@@ -12295,12 +12295,13 @@ def auth_of(args: Any, headers: Msg) -> Any:
     url = parse_url(args.target)
     if "authorization" in map(str.lower, headers):
         return None
-    safe = is_safe(url)
-    if args.token and not safe:
-        raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is not "
-                         "sent; --header 'Authorization: Bearer ...' sends it, at your risk")
-    if args.token or not safe:
-        return args.token or None
+    if not is_safe(url):
+        if args.token:
+            raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is not"
+                             " sent; --header 'Authorization: Bearer ...' sends it, at your risk")
+        return None
+    if args.token:
+        return args.token
     show: Any = paste_redirect if args.no_browser else open_browser
     interactive = args.verb == "login" or at_terminal(sys.stdin, sys.stderr)
     return OAuth(client_id=args.client_id, interactive=interactive, open_browser=show)
