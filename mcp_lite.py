@@ -10932,7 +10932,7 @@ class Login(Authorizer):
                             f"{PYTHON} mcp_lite.py login {self.url}")
         resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
         scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
-        if before and set(scope.split()) == set(before.split()):
+        if before and scope == before:
             raise AuthError(f"{self.url} needs scope {show(scope)}, which the last login requested")
         if oauth.resource is not FROM_METADATA:
             resource = oauth.resource
