@@ -10277,7 +10277,7 @@ def same_issuer(given: JSON, asked: str) -> bool:
     Google's metadata without. Both forms have the same well-known URL.
     """
     root = asked.rstrip("/")
-    pathless = re.fullmatch("https?://[^/]+", root) is not None
+    pathless = root.count("/") == 2
     return given == asked or pathless and given in (root, f"{root}/")
 
 
@@ -10965,7 +10965,7 @@ class Login(Authorizer):
             raise AuthError(f"{issuer} has no metadata at {' or '.join(places)}")
         server = server or default_server(self.url)
         self.oauth.pin(server["issuer"])
-        return str(resource), strings(about.get("scopes_supported")), server
+        return resource, strings(about.get("scopes_supported")), server
 
     async def token_request(
         self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
@@ -11636,10 +11636,10 @@ def argument_schema(item: Msg) -> Msg:
 
 def headline(item: Msg) -> str:
     """Return a tool, prompt, resource or template as one line: "add(a: integer) -> integer"."""
-    uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema")
+    uri, out = item.get("uri") or item.get("uriTemplate"), object_of(item, "outputSchema")
     if uri:
         return one_line(f"{uri} {item.get('mimeType', '')}")
-    fields = object_of(out or {}, "properties")
+    fields = object_of(out, "properties")
     result = type_words(fields["result"] if [*fields] == ["result"] else out)
     text = f"{item['name']}({', '.join(parameters(argument_schema(item)))})"
     return one_line(f"{text} -> {result}" if out else text)
