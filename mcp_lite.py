@@ -10315,8 +10315,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     """Return the headers and the form fields by which a client authenticates.
 
-    Without a method of its own, it uses the first that the server lists and that it can use.
-    RFC 8414 §2 -- a server that lists none accepts client_secret_basic.
+    RFC 8414 §2 -- a server that lists no methods accepts client_secret_basic.
     """
     from urllib.parse import quote_plus
 
@@ -10662,7 +10661,7 @@ class Fetcher:
 
 __all__ += ["TokenStore", "FileStore"]
 
-# The stores, where logins are kept.
+# The stores.
 
 Key = tuple[str, ...]  # of a login: "login", and the URL of its server
 
@@ -10803,7 +10802,7 @@ async def write_whole(path: str, data: bytes) -> None:
             os.unlink(beside)
 
 
-# The state of one login, for the transport that needs its token.
+# The state of one login.
 
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "assertion", "client_assertion",
@@ -10885,10 +10884,7 @@ class Login(Authorizer):
         return await asyncio.shield(self.work)
 
     async def reauthorize(self, challenge: Fields, token: str, steps: Sequence[str]) -> str:
-        """Get another token than the refused one; return the way: "repeat", "refresh" or "login".
-
-        `steps` are the ways that the request has tried.
-        """
+        """Get another token than the refused; return the way: "repeat", "refresh" or "login"."""
         if self.usable() not in ("", token):
             return "repeat"  # it came meanwhile
         may_refresh = "refresh" not in steps and not lacks_scope(challenge)
@@ -11599,7 +11595,6 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
-#: The keywords of a schema that a user sees as they are.
 BOUNDS = ("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength "
           "pattern format minItems maxItems").split()
 
@@ -11906,7 +11901,6 @@ class Person:
 
     async def fill_in(self, content: Msg, name: str, field: Msg, required: bool) -> bool:
         """Put the user's value for a field into `content`; return False to decline."""
-        # `ready` is the answer in advance, if there is one.
         boolean, ready = field.get("type") == "boolean", self.answers.get(name)
         if ready is None and self.yes and boolean and "default" not in field:
             ready = "yes"
