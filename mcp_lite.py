@@ -2233,12 +2233,11 @@ class Checking:
     set the names or indexes that the schema has evaluated.
     """
 
-    #: if the root is the arguments of a tool: the required ones; the others may be left empty
-    required: set[str] | None = None
-
-    def __init__(self) -> None:
+    def __init__(self, required: set[str] | None = None):
         self.steps = MAX_STEPS  # that are left
         self.scopes = [""]
+        #: if the root is the arguments of a tool: the required ones; the others may be left empty
+        self.required = required
 
     def spend(self, steps: int) -> None:
         self.steps -= steps
@@ -2565,8 +2564,7 @@ class Validator:
                     break
             else:
                 return value
-        checking = Checking()
-        checking.required = self._required if as_arguments else None
+        checking = Checking(self._required if as_arguments else None)
         return attempt(partial(checking.apply, self._node), value)
 
 
