@@ -2717,7 +2717,7 @@ class Shapes:
             return _choice(args or [*hint.__members__.values()])
         if type(hint).__name__ == "TypeAliasType":
             return self._named(hint, hint.__name__, lambda: self.of(hint.__value__))
-        if _is_record(hint):
+        if _is_class(hint) and any(hasattr(hint, mark) for mark in RECORDS):
             return self._named(hint, hint.__name__, lambda: self._record(hint))
         if isinstance(origin, type):
             if origin in (tuple, set, frozenset) or issubclass(list, origin):  # or a Sequence
@@ -2831,14 +2831,11 @@ def _choice(choices: Sequence[Any]) -> Shape:
     return Shape(schema, lambda value: by_text[canonical(value)])
 
 
-def _is_record(hint: Any) -> bool:
-    # of a dataclass, a NamedTuple, a TypedDict
-    marks = "__dataclass_fields__", "_field_defaults", "__required_keys__"
-    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+#: What only records have: dataclasses, NamedTuples, TypedDicts.
+RECORDS = "__dataclass_fields__", "_field_defaults", "__required_keys__"
 
 
 def _members_of(cls: Any) -> list[Member]:
-    """Return the members of a record."""
     try:
         hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
     except Exception as exc:
