@@ -3386,9 +3386,7 @@ class Template:
     def _is_safe(self, name: str, value: str) -> bool:
         """Return whether a value hides nothing, and stays in the folder that it is joined to."""
         path = value.replace("\\", "/")
-        if re.search(rf"[\t\n]|{HIDDEN}", value):
-            return False
-        if ".." in path and re.search(r"(^|/) *\.\. *(/|$)", path):  # Windows takes ".. " for ".."
+        if re.search(rf"[\t\n]|{HIDDEN}|(^|/) *\.\. *(/|$)", path):  # to Windows, ".. " is ".."
             return False
         # "C:a" has a drive on Windows only.
         if os.path.splitdrive(value)[0] or re.match("([A-Za-z]:)?/", path):
