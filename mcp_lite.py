@@ -2764,7 +2764,7 @@ class Shapes:
                 raise TypeError(f"{what}{name!r}: {exc}") from None
             # A default that JSON cannot say is left out, and so is None where the annotation does
             # not admit it: `x: int = None`.
-            with suppress(TypeError, ValueError, RecursionError):
+            with suppress(*ENCODE_ERRORS):
                 value = to_json(default)
                 _to_json(value)
                 if value is not None or "null" in (_types_in(shape) or {"null"}):
@@ -3832,7 +3832,7 @@ def call_key(fn: Any, args: Sequence[Any]) -> str:
     for value in args:
         try:
             shown.append(to_json(value))
-        except (TypeError, ValueError, RecursionError):  # a connection, say
+        except ENCODE_ERRORS:  # a connection, say
             shown.append(type(value).__qualname__)
     return f"{named.__module__}.{named.__qualname__}({digest_of('', {'': shown})[:16]})"
 
