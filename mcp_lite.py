@@ -3492,8 +3492,9 @@ class Resource(Content):
         if text is None and data is None:
             raise TypeError(f"Resource({uri!r}): pass text= or data=")
         (contents,) = contents_of(uri, text if data is None else data, mime_type)
-        contents.update(without_none(_meta=meta))
-        super().__init__(without_none(type="resource", resource=contents, annotations=annotations))
+        super().__init__(without_none(
+            type="resource", resource=without_none(**contents, _meta=meta), annotations=annotations
+        ))
 
 
 class Link(Content):
@@ -3632,11 +3633,10 @@ ANSWERS: dict[str, Msg] = {
 }
 
 
-def check_answer(method: str, answer: Msg) -> Msg:
+def check_answer(method: str, answer: Msg) -> Any:
     """Return the answer to a question; SchemaError if it is not one."""
     wanted = ANSWERS[method]
-    compile_schema({"properties": wanted, "required": [*wanted]}).check(answer)
-    return answer
+    return Validator({"properties": wanted, "required": [*wanted]}).read(answer)
 
 
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
@@ -5580,15 +5580,15 @@ async def discover(ctx: Context) -> Msg:
 @handles("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 async def list_entries(ctx: Context) -> Msg:
     # spec: server/utilities/pagination#pagination-model -- "an opaque string token"
-    place = re.fullmatch(r"at-(\d{1,9})", ctx.params.get("cursor", "at-0"), re.ASCII)
+    place = re.fullmatch("at-([0-9]{1,9})", ctx.params.get("cursor", "at-0"))
     if place is None:  # spec: server/utilities/pagination#error-handling
         raise RPCError(INVALID_PARAMS, "the cursor is not valid: request the first page again")
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[0])
     end, [(field, key)] = begin + ctx.server.page_size, ctx.row.lists
     listed = [entry.definition for entry in [*registry.values()]  # which a thread may change
               if key in entry.definition]
-    more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
-    return {field: listed[begin:end], **more}
+    return without_none(**{field: listed[begin:end]},
+                        nextCursor=f"at-{end}" if len(listed) > end else None)
 
 
 @handles("tools/call")
