@@ -6378,7 +6378,7 @@ class Subscription:
                                      timeout=NEVER, send=self._send)
                 # spec: basic/patterns/subscriptions#graceful-closure -- final on a pipe
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
-                problem: MCPError = kind(f"{client.peer.name} ended the subscription")
+                raise kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
             if client.lost or not (self.acknowledged.done() and may_pass(problem)):
