@@ -6171,8 +6171,9 @@ class Answers:
     def __init__(self, model: str, callbacks: Msg, ask: Callback, capabilities: Msg | None):
         self.model = model  # the name of the model, unless the answer has one
         self.callbacks, self.ask = callbacks, ask
-        every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-        self.capabilities = (every if ask else {}) if capabilities is None else capabilities
+        if ask and capabilities is None:
+            capabilities = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+        self.capabilities = capabilities or {}
 
     def declare(self, rev: str) -> Msg:
         """Return our capabilities, such as {"sampling": {}, "elicitation": {"form": {}}}."""
