@@ -3366,18 +3366,16 @@ class Template:
             inside = ".+" if name in self.deep else f"[^/?#{stop}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
-        self.start = literals[0]  # of every URI of it
 
     def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri`, a canonical one, is not of it."""
-        if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
+        path, _, query = uri.partition("?") if self.query else (uri, "", "")
+        if len(uri) > MAX_URI_CHARS or not (found := self.path.fullmatch(path)):
             return None
         with suppress(ValueError):
-            path, _, query = uri.partition("?") if self.query else (uri, "", "")
-            found = self.path.fullmatch(path)
             pairs = [pair.partition("=") for pair in query.split("&")] if query else []
             asked = {name: percent_decode(value) for name, _, value in pairs}
-            if found and len(asked) == len(pairs) and asked.keys() <= {*self.query}:
+            if len(asked) == len(pairs) and asked.keys() <= {*self.query}:
                 values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
                 if all(map(self._is_safe, values, values.values())):
                     return values
