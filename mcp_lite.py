@@ -2033,8 +2033,7 @@ class Peer(Requester):
 #   3. Schema and value multiply, so each piece of work is paid for before it is done. A budget that
 #      is spent is not a SchemaError: no `not` can catch it.
 # Limits. 2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
-#   `content*` are not checked. A pattern is applied to at most 10,000 characters. Section 24
-#   applies no pattern of a stranger: a regular expression can take years.
+#   `content*` are not checked. A pattern is applied to at most 10,000 characters.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2147,10 +2146,7 @@ ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
 
 
 def canonical(value: JSON, spend: Function | None = None) -> str:
-    """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
-
-    `spend(steps)` is called before each piece of work, and may raise.
-    """
+    """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2)."""
     if isinstance(value, (list, dict, str)) and spend:
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
     if isinstance(value, list):
@@ -3448,7 +3444,7 @@ def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
 
 
 class Content(Msg):
-    """A content block of a result, as on the wire: {"type": ..., ...}."""
+    """A content block of a result."""
 
 
 class Image(Content):
