@@ -9408,8 +9408,7 @@ class ASGIResponse(Response):
     async def watch(self) -> None:
         """Wait until the client is gone."""
         await self._body_came.wait()  # till then read() receives
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await self._receive()  # after a body, only http.disconnect comes
 
     async def _write(self, head: Head | None, data: bytes, more: bool) -> None:
         if head:
