@@ -8142,23 +8142,21 @@ def check_mirror(headers: Fields, name: str, value: HeaderValue) -> None:
         raise HeaderMismatch(f"{name} {problem}")
 
 
-def check_modern_post(
-    msg: Msg, headers: Fields, notes: dict[Any, Any], tools: Mapping[str, Any]
-) -> Facts:
+def check_modern_post(msg: Msg, request: HTTPRequest, tools: Mapping[str, Any]) -> Facts:
     """Check a modern request and the headers that repeat it; return its facts.
 
     The first fault is reported: metadata (-32602), the revision's header (-32020), a revision that
-    is not served (-32022), the other headers (-32020). The `notes` keep what was found to agree.
+    is not served (-32022), the other headers (-32020). The notes keep what was found to agree.
     spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
-    check_mirror(headers, VERSION_HEADER, facts.rev)
+    check_mirror(request.headers, VERSION_HEADER, facts.rev)
     check_version(facts)
     mirrors = mirrored_headers(msg, tools)
-    if notes.get("mirrors") != mirrors:
+    if request.notes.get("mirrors") != mirrors:
         for name, value in mirrors.items():
-            check_mirror(headers, name, value)
-        notes["mirrors"] = mirrors
+            check_mirror(request.headers, name, value)
+        request.notes["mirrors"] = mirrors
     return facts
 
 ####
@@ -8796,7 +8794,7 @@ class ModernClients(HTTPConversation):
 
     def accept(self, msg: Msg, stream: Any, caller: Any, size: int) -> Exchange:
         """Take a request on if its headers agree with its body."""
-        facts = check_modern_post(msg, caller.headers, caller.notes, self.server.tools)
+        facts = check_modern_post(msg, caller, self.server.tools)
         exchange = super().accept(msg, stream, caller, size)
         exchange.facts = facts
         # spec: basic/transports/streamable-http#cancellation -- by closing the response
