@@ -8933,10 +8933,9 @@ class Authenticator:
             raise HTTPError("a bearer token is needed", 401, self.challenge())
         token = found[1]
         known = [who for each, who in self.tokens.items()
-                 if compare_digest(each, token.encode())
-                 and seconds_left(who.principal) > -CLOCK_SECONDS]
+                 if compare_digest(each, token.encode())]
         who = known[0] if known else await self.validate(token)
-        if not who:
+        if not who or seconds_left(who.principal) <= -CLOCK_SECONDS:
             raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
         if missing := {*self.scopes} - scopes_of(who.principal):
             raise HTTPError(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
@@ -8947,10 +8946,7 @@ class Authenticator:
         """Return whose token it is, None for a wrong one; HTTPError if nobody can tell now."""
         try:
             principal = await maybe_await(self.verify(token))
-            # A function that compares returns False.
-            if not principal or seconds_left(principal) <= -CLOCK_SECONDS:
-                return None
-            return identity_of(principal)
+            return identity_of(principal) if principal else None  # False: a function that compares
         except ProtocolError:
             raise
         except Exception as exc:
