@@ -567,15 +567,16 @@ def classify(msg: JSON) -> str:
         if "id" in msg and not is_id(msg["id"]):
             raise ProtocolError("id must be a string or an integer")
         return REQUEST if "id" in msg else NOTIFICATION
-    if ("result" in msg) == ("error" in msg):
+    answer, problem = msg.get("result"), msg.get("error")  # some write null for absent
+    if (answer is None) == (problem is None):
         raise ProtocolError("a message must have a method, or either a result or an error")
-    if "result" in msg:
-        if not is_id(msg.get("id")) or type(msg["result"]) is not dict:
+    if problem is None:
+        if not is_id(msg.get("id")) or type(answer) is not dict:
             raise ProtocolError("a result must be an object, and have the id of its request")
         return RESULT
-    problem = object_of(msg, "error")
     # spec: basic/index#error-responses -- an error may lack the id it could not read
-    if (type(problem.get("code")) is not int or type(problem.get("message")) is not str
+    if (type(problem) is not dict or type(problem.get("code")) is not int
+            or type(problem.get("message")) is not str
             or not (msg.get("id") is None or is_id(msg["id"]))):
         raise ProtocolError("an error must be an object with an integer code and a message, and "
                             "have the id of its request, if any")
@@ -951,7 +952,7 @@ class Exchange:
         """Stop serving it, unless its response is on its way."""
         if not self.over:
             self.over = True
-            if self.task is not None:
+            if self.task:
                 self.task.cancel()
 
     @property
@@ -1145,7 +1146,7 @@ class Deadline:
         return self
 
     def renew(self) -> None:
-        if self.timer is not None:
+        if self.timer:
             self.timer.cancel()
         seconds = max(min(self.seconds, self.last - self.loop.time()), 0)  # Pyodide refuses less
         self.timer = self.loop.call_later(seconds, self.expire)
@@ -1381,7 +1382,7 @@ class Outbox:
     def open(self, send: Send | None) -> None:
         """Send what waits, and what comes later, to the reader; None: not yet."""
         self.send = send
-        if self.waiting and send and not self.sending:  # by a task that runs already
+        if self.waiting and send and not self.sending:
             self.sending = True
             self.spawn(self._deliver(send))
 
@@ -1680,8 +1681,7 @@ class Requester:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
-            task = self.call_back(pending.on_progress, progress, total, message)
-            if task is not None:
+            if task := self.call_back(pending.on_progress, progress, total, message):
                 pending.reports.add(task)
                 task.add_done_callback(pending.reports.discard)
 
@@ -1903,7 +1903,7 @@ class Peer(Requester):
 
     def _end_slot(self, slot: Future | None) -> None:
         """Pass a slot to the next in the queue, before a new request can take it."""
-        if slot is not None and slot.cancelled():  # it was still waiting
+        if slot and slot.cancelled():  # it was still waiting
             self.queue.pop(slot, None)
             return
         self.serving -= 1

@@ -9442,6 +9442,17 @@ An answer whose result is no object fails the request that waits for it.
     <-- {"jsonrpc": "2.0", "id": ?2}
     ProtocolError: a message must have a method, or either a result or an error
 
+A response may have null for the member that it does not have, as some servers write it.
+[legacy]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- {"jsonrpc": "2.0", "id": ?1, "result": {"content": []}, "error": null}
+    None
+    >>> c.call("x")
+    --> ?2 tools/call {...}
+    <-- {"jsonrpc": "2.0", "id": ?2, "result": null, "error": {"code": 5, "message": "no"}}
+    RemoteError: no
+
 Notifications that are unknown or malformed change nothing.
 [all]
     >>> c.call("x")
