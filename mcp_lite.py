@@ -7812,12 +7812,7 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
 #   2. An event's id counts once its empty line has come, with data or without: else what a cut
 #      swallowed would never be sent again.
 
-class Event(Row):
-    """One event; without an id, it has that of the event before."""
-
-    data: str
-    event: str
-    id: str
+Event = tuple[str, str]  # its type and its data
 
 
 class SSEDecoder:
@@ -7828,7 +7823,7 @@ class SSEDecoder:
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
-    [Event(data='{\n}', event='message', id='7')]
+    [('message', '{\n}')]
     >>> decoder.last_id, decoder.retry_ms, decoder.feed(b"id: 8\n\n"), decoder.last_id
     ('7', 500, [], '8')
     """
@@ -7867,7 +7862,7 @@ class SSEDecoder:
         if not line:
             self.last_id = self.next_id
             if self.lines:  # one empty `data` line is enough for an event, whose data is ""
-                events.append(Event("\n".join(self.lines), self.event or "message", self.last_id))
+                events.append((self.event or "message", "\n".join(self.lines)))
             self.event, self.lines, self.size = "", [], 0
         elif name == "data":
             self.lines.append(value)
@@ -9964,16 +9959,16 @@ class HTTPTransport(Transport):
         """Deliver what a stream brings until no request is `pending`, or it ends or is cut."""
         with suppress(ConnectionClosed):
             while (pending is None or pending) and (data := await response.next_piece()):
-                for event in events.feed(data):
-                    await self.deliver_event(event, pending)
+                for kind, text in events.feed(data):
+                    await self.deliver_event(kind, text, pending)
 
-    async def deliver_event(self, event: Event, pending: Pending) -> None:
-        data = event.data.encode()
-        if event.event == "message" and is_message(data):  # some servers send pings
+    async def deliver_event(self, kind: str, text: str, pending: Pending) -> None:
+        data = text.encode()
+        if kind == "message" and is_message(data):  # some servers send pings
             await self.deliver(data, pending)
-        elif event.event == "endpoint" and self._pair:
-            if (url := self.url.join(event.data)) is None:
-                raise ProtocolError(f"the endpoint event names another origin: {event.data}")
+        elif kind == "endpoint" and self._pair:
+            if (url := self.url.join(text)) is None:
+                raise ProtocolError(f"the endpoint event names another origin: {text}")
             settle_future(self._pair, url.target)
 
     async def deliver(self, data: bytes, pending: Pending) -> None:

@@ -11691,10 +11691,15 @@ RETRIES = [
 
 
 def events_in(pieces, decoder=None):
-    """Return what SSEDecoder makes of the pieces of a stream."""
+    """Return what SSEDecoder makes of the pieces of a stream: the data and the type of each event."""
     decoder = decoder or m.SSEDecoder()
-    found = [event for piece in pieces for event in decoder.feed(piece)]
-    return [(event.data, event.event, event.id) for event in found]
+    return [(data, kind) for piece in pieces for kind, data in decoder.feed(piece)]
+
+
+def ids_in(data):
+    """Return the last id after each event of a stream that comes byte by byte."""
+    decoder = m.SSEDecoder()
+    return [decoder.last_id for i in range(len(data)) for _ in decoder.feed(data[i : i + 1])]
 
 
 def reference_events(data):
@@ -11724,20 +11729,21 @@ class TestServerSentEvents:
     @pytest.mark.parametrize("data, expected", SSE_STREAMS)
     def test_a_stream_however_it_is_cut(self, data, expected):
         for pieces in cuttings(data):
-            assert events_in(pieces) == expected, pieces
+            assert events_in(pieces) == [event[:2] for event in expected], pieces
+        assert ids_in(data) == [event[2] for event in expected]
 
     @pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r", b"\n\r"])
     def test_an_event_does_not_wait_for_the_next_byte(self, end):
         decoder = m.SSEDecoder()
-        assert events_in([b"data: a" + end], decoder) == [("a", "message", "")]
-        assert events_in([b"\ndata: b\n\n"], decoder) == [("b", "message", "")]
+        assert events_in([b"data: a" + end], decoder) == [("a", "message")]
+        assert events_in([b"\ndata: b\n\n"], decoder) == [("b", "message")]
 
     def test_an_id_counts_once_its_event_is_complete(self):
         """§9.2.5: or else what a cut swallowed would never be sent again."""
         decoder = m.SSEDecoder("3")
-        assert events_in([b"data: a\n\nid: 4\ndata: lost"], decoder) == [("a", "message", "3")]
+        assert events_in([b"data: a\n\nid: 4\ndata: lost"], decoder) == [("a", "message")]
         assert decoder.last_id == "3"
-        assert events_in([b"\n\n"], decoder) == [("lost", "message", "4")] and decoder.last_id == "4"
+        assert events_in([b"\n\n"], decoder) == [("lost", "message")] and decoder.last_id == "4"
         assert events_in([b"id: 5\n\n"], decoder) == [] and decoder.last_id == "5"
 
     @pytest.mark.parametrize("value, expected", RETRIES)
@@ -11762,7 +11768,9 @@ class TestServerSentEvents:
             data = b"".join(dice.choices(parts, k=dice.randint(1, 25)))
             cuts = sorted(dice.choices(range(len(data) + 1), k=3))
             pieces = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
-            assert events_in(pieces) == reference_events(data), pieces
+            expected = reference_events(data)
+            assert events_in(pieces) == [event[:2] for event in expected], pieces
+            assert ids_in(data) == [event[2] for event in expected], data
 
 
 SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a header out
