@@ -9615,8 +9615,7 @@ class HTTPResponse(Wire):
     @property
     def reusable(self) -> bool:
         # RFC 9112 §9.2 -- unsolicited data are not a response
-        spoilt = self.buffer or self.ended or self.transport.is_closing()
-        return (not spoilt and self.complete
+        return (self.complete and not (self.buffer or self.ended)
                 and is_keep_alive(self.head.headers, self.head.minor))
 
     def close(self) -> None:
