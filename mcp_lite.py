@@ -2950,7 +2950,7 @@ def _merged(under: Shape, over: Shape) -> Shape:
     """Return a shape with the keywords of two; `under` reads first."""
     first, second = under.read, over.read
     both = first and second and (lambda value: second(first(value)))
-    merged = Shape({**under, **over}, both or first or second)
+    merged = Shape(under | over, both or first or second)
     merged.is_closed = under.is_closed
     return merged
 
@@ -3372,7 +3372,7 @@ class Template:
             pairs = [pair.partition("=") for pair in query.split("&")] if query else []
             asked = {name: percent_decode(value) for name, _, value in pairs}
             if len(asked) == len(pairs) and asked.keys() <= {*self.query}:
-                values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
+                values = dict(zip(self.names, map(percent_decode, found.groups()))) | asked
                 if all(map(self._is_safe, values, values.values())):
                     return values
         return None
@@ -3681,7 +3681,7 @@ def form_of(wanted: Any) -> tuple[Msg, Function]:
     make = shape.read or dict
     checked = Validator(Shape(
         {**schema, "properties": fields},
-        lambda content: make({**dict.fromkeys(nullable), **content}))).read
+        lambda content: make(dict.fromkeys(nullable) | content))).read
 
     def read(answer: Msg) -> Elicited[Any]:
         action = check_answer("elicitation/create", answer)["action"]
@@ -4712,7 +4712,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result with its type, its server, and how long it may be cached."""
     answer = {"resultType": "complete", **answer}
     if ctx.row.cacheable and answer["resultType"] == "complete":
-        answer = {**ctx.server.hints, **answer}
+        answer = ctx.server.hints | answer
         # spec: server/utilities/caching#cache-key -- it depends on answers
         if "requestState" in ctx.params:
             answer["ttlMs"] = 0
@@ -5433,7 +5433,7 @@ class Job:
         ) | {"ttlMs": None}  # as long as there is room
 
     def details(self) -> Msg:
-        details = {**self.handle(), **self.outcome}
+        details = self.handle() | self.outcome
         if self.questions and not self.over:
             asked = {name: question for name, (question, _) in self.questions.items()}
             details.update(status="input_required", inputRequests=asked)
@@ -6110,7 +6110,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
     content = to_json(value)
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
-        content = {**defaults, **content}
+        content = defaults | content
     checker_of(schema)(content)
     return {"action": "accept", "content": content}
 
