@@ -6200,7 +6200,7 @@ class Answers:
         check_params(row, params)
         check_question(method, params)
         if self.ask:
-            given = await maybe_await(self.ask(method, params))
+            given = await value_from(self.ask, method, params)
             with blaming("ask= returned is not valid"):
                 answer = check_answer(method, {**given})  # TypeError unless it is a dict
         elif method == "roots/list":
