@@ -2225,8 +2225,7 @@ def _show_choices(values: Iterable[JSON]) -> str:
 class Checking:
     """One walk over a value: its budget, and the scopes of the schemas that are being applied.
 
-    To apply a schema is to return the Python value, or to raise SchemaError, and to add to a
-    set the names or indexes that the schema has evaluated.
+    To apply a schema also adds to a set the names or indexes that it has evaluated.
     """
 
     def __init__(self, required: set[str] | None = None):
@@ -2430,7 +2429,7 @@ class Checking:
 
 
 class Compiler(Checking):
-    """Makes nodes of a schema, and checks it by the metaschema, within one budget."""
+    """Checks a schema by the metaschema, and makes its nodes."""
 
     def __init__(self, metaschema: Node):
         super().__init__()
@@ -2671,7 +2670,7 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
 
 
 def shape_of(annotation: Any, mode: str = "validation") -> Shape:
-    """Return the shape of a type, or raise TypeError; `mode` is one of pydantic's."""
+    """Return the shape of a type, or raise TypeError."""
     shapes = Shapes(mode)
     return shapes.complete(shapes.of(annotation))
 
@@ -3330,7 +3329,7 @@ class Template:
     {?q,lang}        query parameters at the end, in any order, each may be absent
 
     `{name}` ends at the first character of the text behind it, but for the last variable; the deep
-    one takes as much as it can. Any other template is a ValueError, with a remedy.
+    one takes as much as it can.
 
     >>> Template("file:///{path*}/{name}.txt").match("file:///etc/conf.d/my%20app.txt")
     {'path': 'etc/conf.d', 'name': 'my app'}
@@ -3378,7 +3377,6 @@ class Template:
         return None
 
     def _is_safe(self, name: str, value: str) -> bool:
-        """Return whether a value hides nothing, and stays in the folder that it is joined to."""
         path = value.replace("\\", "/")
         if re.search(rf"[\t\n]|{HIDDEN}|(^|/) *\.\. *(/|$)", path):  # to Windows, ".. " is ".."
             return False
@@ -3539,10 +3537,7 @@ def blocks_of(value: Any) -> list[Msg]:
 
 
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
-    """Return texts, content, Messages or dicts as messages, each with one block.
-
-    `together` leaves several blocks in one message.
-    """
+    """Return texts, content, Messages or dicts as messages: one per block, unless `together`."""
     messages = []
     for item in as_list(value):
         if not (isinstance(item, dict) and "role" in item):
@@ -3657,10 +3652,7 @@ def _form_field(name: str, field: Shape) -> Shape:
 
 
 def form_of(wanted: Any) -> tuple[Msg, Function]:
-    """Return the schema of a form, and what makes an Elicited of an ElicitResult.
-
-    It is made from a type, choices or a schema; None only confirms.
-    """
+    """Return the form for what elicit() wants, and what makes an Elicited of an ElicitResult."""
     if wanted is None:
         shape = Shape({"properties": {}}, lambda content: True)
     elif isinstance(wanted, (list, tuple)):
@@ -3777,7 +3769,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 
 
 class Journal:
-    """The record of one call: the answers to its questions, and the results of once()."""
+    """The record of one call."""
 
     def __init__(self, record: Msg, responses: Msg):
         #: the client cannot choose it
@@ -5487,7 +5479,6 @@ KNOWING_TASKS = f"extensions.{TASKS}"
 
 
 def require_tasks(ctx: Context) -> None:
-    """Raise CapabilityMissing unless the client knows tasks."""
     # spec: basic/versioning#extension-negotiation
     check_capability("client", ctx.client_capabilities, KNOWING_TASKS)
 
@@ -5809,7 +5800,6 @@ class LineTransport(Transport):
         self.written = asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
 
     async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
-        """Let one thread copy from `source` to a socket, and one from there to `sink`."""
         import socket
 
         if not WINDOWS:
