@@ -93,8 +93,8 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, 
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
-          before the heading of a Part, the file works. `grep -n "^# [0-9]"` on it lists the
-          sections.
+          before the heading of a Part, the file still works. `grep -n "^# [0-9]"` on it lists
+          the sections.
 
     Part I    Messages             errors, JSON-RPC, revisions and methods
     Part II   One conversation     lifecycle, tasks and threads, channels, Peer
@@ -600,7 +600,7 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form: it becomes "?".
     data = _to_json(msg).encode("utf-8", "replace")
-    # First a rough count, with the signs in strings.
+    # First a rough count, signs in strings included.
     if len(data) > MAX_ELEMENTS and (
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
@@ -641,7 +641,7 @@ def decode(data: bytes) -> JSON:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
-        # JSONDecoder.decode() strips blanks with two regular expressions.
+        # JSONDecoder.decode() is slower: it strips blanks with two regular expressions.
         text = data.decode().strip(" \t\r\n\ufeff")
         value, end = _read_json(text)
         if end != len(text):
@@ -1639,10 +1639,9 @@ class Requester:
             self._cancel_request(req_id, "timeout")
             self.pending.pop(req_id, None)  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
-            option = "timeout"
-            if deadline.loop.time() > deadline.last - 0.01 and longest >= patience:
-                patience, option = longest, "max_timeout"  # max_timeout is used up
-            raise self.late(f"answer {method}", patience, option) from None
+            if longest >= patience and deadline.loop.time() > deadline.last - 0.01:
+                raise self.late(f"answer {method}", longest, "max_timeout") from None
+            raise self.late(f"answer {method}", patience) from None
         finally:
             self.pending.pop(req_id, None)
         if isinstance(answer, MCPError):
@@ -1720,7 +1719,8 @@ class Peer(Requester):
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
-        # What changes with each request has no default in the class: CPython reads it slowly then.
+        # What changes with each request has no default in the class: CPython is slow to read what
+        # stands in both.
         self.limit = MAX_IN_FLIGHT  # requests that are served at once
         self.serving = 0  # requests that have a slot
         self.unread = 0  # responses that are being written
