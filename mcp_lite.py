@@ -3778,8 +3778,7 @@ class Journal:
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
         self.kept: Msg = {f"{name} {digest}": responses[name]
                           for name, digest in record.get("asked", {}).items()
-                          if isinstance(responses.get(name), dict)}
-        self.kept.update(record.get("kept", {}))
+                          if isinstance(responses.get(name), dict)} | record.get("kept", {})
         self.questions: Msg = {}  # of this round: any ends this run
         self.names: set[str] = set()  # which this run has used
 
