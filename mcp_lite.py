@@ -9920,7 +9920,7 @@ class HTTPTransport(Transport):
         """Read the response to a message, until no request is `pending`."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
-            raise await problem_of(response, self.session, self.anonymous)
+            raise await problem_of(response, self)
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
@@ -9986,7 +9986,7 @@ class HTTPTransport(Transport):
         with closing(response):
             if status == 200:  # it may have no end
                 raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
-            problem = await problem_of(response, self.session, self.anonymous)
+            problem = await problem_of(response, self)
         problem.code = status  # not that of JSON-RPC
         raise problem
 
@@ -10079,7 +10079,7 @@ class HTTPTransport(Transport):
         await self.http.close()
 
 
-async def problem_of(response: HTTPResponse, session: Fields, anonymous: bool) -> MCPError:
+async def problem_of(response: HTTPResponse, transport: HTTPTransport) -> MCPError:
     """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
     head, code, body, reported = response.head, response.head.status, b"", Msg()
     with suppress(MCPError):
@@ -10094,14 +10094,14 @@ async def problem_of(response: HTTPResponse, session: Fields, anonymous: bool) -
     if code in (401, 403):
         error_class = AuthError
     # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-    elif session and (code == 404 or (code < 500 and "session" in why.lower())):
+    elif transport.session and (code == 404 or (code < 500 and "session" in why.lower())):
         error_class = SessionExpired
     elif reported:
         if msg.get("id") is None or wait:  # a gateway may have sent it
             why += f" (HTTP {status}, from {response.url})"
         return RemoteError(reported["code"], why, reported.get("data"))
     text = f"{response.url} answered {status}" + (f": {why}" if why else "")
-    if code == 401 and anonymous:
+    if code == 401 and transport.anonymous:
         text += '; pass token= (or --token), headers= or auth="oauth"'
     problem = error_class(text)
     problem.code = code
