@@ -7527,7 +7527,6 @@ def is_keep_alive(fields: Fields, minor: int) -> bool:
 
 
 def parse_request_head(block: bytes) -> RequestHead:
-    """Read the head of a request, up to its empty line."""
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block.removeprefix(b"\r\n").decode("latin-1").partition("\r\n")
     found = re.fullmatch(REQUEST_LINE, line)
@@ -8978,7 +8977,7 @@ async def serve_page(
 # 39. The endpoint
 #
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
-#   request in, then reads its body; post() finds the conversation that serves its message.
+#   request in; post() finds the conversation that serves its message.
 # Rule. The id of a session cannot be guessed. Only the principal that opened the session can use
 #   it; for all others it does not exist.
 # Limits. Of too many sessions, the one that was idle longest ends. A stream may outlive the token
@@ -9900,7 +9899,7 @@ class HTTPTransport(Transport):
         try:
             response = await send()
         except ConnectionClosed:  # of an idle connection, perhaps
-            if not METHODS.get(method, CUSTOM).cacheable:  # it may do more than read
+            if not METHODS.get(method, CUSTOM).cacheable:
                 raise
             response = await send()
         with closing(response):
