@@ -5722,7 +5722,7 @@ async def tell_end(ctx: Context) -> None:
 
 
 class LineDecoder:
-    """Split a byte stream, cut anywhere, into lines without their CRLF or LF.
+    """Split a byte stream into lines without their CRLF or LF.
 
     A line that is too long is replaced by a LimitExceeded. Blank lines are dropped.
 
