@@ -10333,7 +10333,7 @@ def authorization_code(params: Fields, server: Msg) -> str:
     issuer = server["issuer"]
     promised = server.get("authorization_response_iss_parameter_supported") is True
     # spec: basic/authorization/index#authorization-response-validation -- an `iss` that was
-    # promised must be present, and any must be right, before anything else is read
+    # promised must be present, and any must be right
     sender = params.get("iss", "missing" if promised else issuer)
     if sender != issuer:
         raise AuthError(f"the redirect may be from another server: iss is {sender!r}, not {issuer}")
@@ -10535,7 +10535,7 @@ class Fetcher:
         self.public = False
 
     def note_address(self, address: str) -> None:
-        """Note the server's own address: on a private network it may name others there."""
+        """Note the server's own address."""
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
@@ -10745,7 +10745,7 @@ def lock_file(descriptor: int) -> None:
 
 
 async def write_whole(path: str, data: bytes) -> None:
-    """Replace a file so that other programs see the old one or the new one whole; OSError."""
+    """Replace a file, whole or not at all; OSError."""
     import tempfile
 
     # Others may write into the folder, so this has a random name, and mode 0600.
@@ -11497,9 +11497,8 @@ class Guard(Authenticator):
 
 __all__ += ["UsageError", "plain"]
 
-# Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
-# characters that reorder text, break lines or cannot be seen. The joiners U+200C and U+200D stay:
-# scripts and emoji need them.
+# Escape sequences (CSI; OSC and its kin; others), HIDDEN, and more that cannot be seen. The joiners
+# U+200C and U+200D stay: scripts and emoji need them.
 CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
@@ -11728,8 +11727,7 @@ def trace_to(stream: typing.TextIO, full: bool = False) -> Trace:
 
 
 def start_trace(where: str | None) -> None:
-    """Show every message: on stderr if `where` is "1" or "full", nowhere for "0", "" or None, else
-    in that file."""
+    """Show every message: on stderr if `where` is "1" or "full", else in that file."""
     if not where or where == "0":
         return
     stream = sys.stderr
@@ -12314,7 +12312,7 @@ async def talk(args: Any) -> int:
 
 
 async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status of `work`; a signal cancels it, a second one kills us."""
+    """Return the status of `work`, which a signal cancels."""
     task = asyncio.ensure_future(work)
     number = await until_signalled(asyncio.wait([task]), task.cancel, 3 * GRACE_SECONDS)
     return 128 + number if task.cancelled() else task.result()  # the shells' convention
