@@ -10896,7 +10896,8 @@ class Login(Authorizer):
         if oauth.resource is not FROM_METADATA:
             resource = oauth.resource
         about = without_none(resource=resource or None)  # RFC 8707 §2.2
-        client, tokens = await oauth.obtain(self, server, scope, about)
+        client, form = await oauth.obtain(self, server, scope, about)
+        tokens = await self.ask_tokens(server, client, form)
         await self.keep(
             {"tokens": tokens, "asked": scope, "client": client, "server": server, **about})
 
@@ -11152,7 +11153,7 @@ class OAuth:
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
     async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        """Get tokens with the user's consent; return our client and the tokens."""
+        """Get the user's consent; return our client and the form that gets it tokens."""
         from secrets import token_urlsafe
 
         # spec: basic/authorization/security-considerations#authorization-code-protection
@@ -11172,9 +11173,10 @@ class OAuth:
             login.fetcher.check(parse_url(page))
             answer = await within(self.timeout, self.ask_user(page, state, came), AuthError(
                 f"nobody logged in within {self.timeout:g} seconds"))
-        form = {"grant_type": "authorization_code", "code": authorization_code(answer, server),
-                "redirect_uri": uri, "code_verifier": verifier, **about}
-        return client, await login.ask_tokens(server, client, form)
+        return client, {
+            "grant_type": "authorization_code", "code": authorization_code(answer, server),
+            "redirect_uri": uri, "code_verifier": verifier, **about
+        }
 
     async def ask_user(self, page: str, state: str, came: asyncio.Future[Fields] | None) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
@@ -11229,9 +11231,8 @@ class ClientCredentials(OAuth):
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
     async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        form = {**await self.grant(login, server, about), **without_none(scope=scope or None),
-                **about}
-        return self.client, await login.ask_tokens(server, self.client, form)
+        fields = await self.grant(login, server, about)
+        return self.client, {**fields, **without_none(scope=scope or None), **about}
 
     async def grant(self, login: Login, server: Msg, about: Fields) -> Fields:
         """Return the fields that entitle us to a token."""
