@@ -11672,12 +11672,11 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     return value
 
 
-#: Pending requests: (peer, direction, id as JSON) -> (title, when)
-Asked = dict[tuple[str, ...], tuple[str, float]]
+def title_of(direction: str, name: str, msg: JSON, asked: Msg) -> str:
+    """Return the method of a message, or the request that it answers and its duration.
 
-
-def title_of(direction: str, name: str, msg: JSON, asked: Asked) -> str:
-    """Return the method of a message, or the request that it answers and its duration."""
+    `asked` has the title and the time of each pending request, by direction, peer and id.
+    """
     now = time.monotonic()
     if not isinstance(msg, dict):
         return f"not a message: {msg}"
@@ -11685,14 +11684,14 @@ def title_of(direction: str, name: str, msg: JSON, asked: Asked) -> str:
         return str(msg["http"])
     req_id, params = json.dumps(msg.get("id")), object_of(msg, "params")
     if "method" not in msg:
-        title, since = asked.pop((name, "<" if direction == ">" else ">", req_id),
-                                 ("an unknown request", now))
+        question = f"{'<' if direction == '>' else '>'} {name} {req_id}"
+        title, since = asked.pop(question, ("an unknown request", now))
         kind = "error for" if "error" in msg else "result of"
         return f"{kind} {title}, {1000 * (now - since):.1f} ms"
     title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
     if "id" in msg:
         title += f" #{req_id}"
-        asked[name, direction, req_id] = (title, now)
+        asked[f"{direction} {name} {req_id}"] = title, now
     return title
 
 
@@ -11710,7 +11709,7 @@ def trace_to(stream: typing.TextIO, full: bool = False) -> Trace:
     """Return a function for set_trace() that shows a message, a batch or a head of HTTP in a line,
     or if `full` with its JSON as well."""
     began = time.monotonic()
-    asked: Asked = {}
+    asked: Msg = {}
 
     def view(direction: str, name: str, msg: JSON) -> None:
         shaft = "==" if isinstance(msg, HTTPHead) else "--"
