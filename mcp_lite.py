@@ -10624,8 +10624,6 @@ class Fetcher:
 
 __all__ += ["TokenStore", "FileStore"]
 
-# The stores.
-
 Key = tuple[str, ...]  # of a login: "login", and the URL of its server
 
 
@@ -10764,8 +10762,6 @@ async def write_whole(path: str, data: bytes) -> None:
         with suppress(OSError):  # it was moved; else it holds tokens
             os.unlink(beside)
 
-
-# The state of one login.
 
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "assertion", "client_assertion",
@@ -11373,7 +11369,7 @@ def jwt_verifier(
     meant, algorithms = [str(url or "") for url in as_list(audience)], as_list(algorithms)
     issuer = str(issuer)
     if isinstance(keys, dict):
-        keys = [keys] if "kty" in keys else keys.get("keys", "")  # a JWK Set
+        keys = [keys] if "kty" in keys else keys.get("keys", "")
     if isinstance(keys, (str, bytes)):
         raise TypeError("keys= takes a JWK, a list of JWKs or a JWK Set, as dicts, not as text")
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
