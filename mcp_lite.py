@@ -11713,8 +11713,7 @@ def trace_to(stream: typing.TextIO, full: bool = False) -> Trace:
         titles = ", ".join(title_of(direction, name, item, asked) for item in as_list(msg))
         text = f"{time.monotonic() - began:8.3f} {arrow} {redact(one_line(titles))}"
         if full:
-            shown = json.dumps(redact(msg), indent=2, ensure_ascii=False, default=str)
-            text = f"{text}\n{shown}"
+            text += "\n" + json.dumps(redact(msg), indent=2, ensure_ascii=False, default=str)
         else:
             text = f"{text} {gist_of(msg)}"[: columns()].rstrip()
         write_stderr(plain(text) + "\n", stream)
@@ -12129,9 +12128,8 @@ _OPTIONS = f"""
 --trace[=full]  show each message in a line, or in full
 --http [HOST:]PORT  serve over HTTP, not on stdin and stdout
 """
-OPTIONS: dict[str, tuple[str, str]] = {
-    name: (value, what)
-    for name, value, what in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
+OPTIONS: dict[str, list[str]] = {
+    name: words for name, *words in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
 }
 REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
 #: The options of the verbs without a client; those with one take all but --http.
