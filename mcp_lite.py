@@ -11006,10 +11006,8 @@ ODD_PAGE = b"The program does not wait for this login: its state is missing or d
 
 @asynccontextmanager
 async def redirect_for(state: str, given: str | None) -> AsyncIterator[tuple[str, Future | None]]:
-    """Listen at the `given` URI or at any port; yield the URI, and what will come. RFC 8252 §7.3
-
-    For a URI of another machine that is None.
-    """
+    """Listen at the `given` URI or at any port; yield the URI, and what will come, which is None
+    for a URI of another machine. RFC 8252 §7.3"""
     url = parse_url(given or "http://127.0.0.1/callback")
     if given and (url.scheme != "http" or not is_loopback(url.host)):
         yield given, None
@@ -11130,7 +11128,7 @@ class OAuth:
         return self.issuer is None or same_issuer(issuer, self.issuer)
 
     def pin(self, issuer: str) -> None:
-        """Note the first issuer that receives the user's client ID: no other will."""
+        """Note the first issuer that receives the user's client ID."""
         if self.client_id:
             self.issuer = self.issuer or issuer
 
@@ -11500,8 +11498,7 @@ CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]*[0-Z^-~]"
-    f"|{HIDDEN}|[\u061c\u200b\u200e\u200f\u2060-\u2065\ufeff]"
-    "|[\U000e0000-\U000e007f]"
+    f"|{HIDDEN}|[\u061c\u200b\u200e\u200f\u2060-\u2065\ufeff\U000e0000-\U000e007f]"
 )
 
 
@@ -11764,9 +11761,7 @@ def read_json(text: str) -> JSON:
 
 
 def convert(text: str, schema: Msg) -> JSON:
-    """Return the value that the user means by `text`, for a schema.
-
-    It is the first that is valid: the text, yes or no, JSON, a list with commas.
+    """Return the value that the user means by `text`: the first that is valid for the schema.
 
     >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
     ('null', 2)
