@@ -9575,7 +9575,7 @@ class HTTPResponse(Wire):
         super().__init__()
         self.client = client  # to which it is given back
 
-    async def ask(self, url: str, method: str, data: bytes) -> None:
+    async def ask(self, url: str, data: bytes) -> None:
         """Send an encoded request, and read the head."""
         self.url = url
         self.transport.write(data)
@@ -9586,8 +9586,7 @@ class HTTPResponse(Wire):
         coding = head.headers.get("content-encoding", "identity")
         if coding != "identity":
             raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
-        # RFC 9112 §6.3 -- what follows a response to CONNECT is the tunnel
-        bare = status in (204, 304) or (method == "CONNECT" and status < 300)
+        bare = status in (204, 304)  # RFC 9112 §6.3
         self.begin_body(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
 
@@ -9652,7 +9651,7 @@ class HTTPClient:
             response = await self._connection()
             try:
                 trace_head(">", f"{method} {url}", fields)
-                await within(patience, response.ask(url, method, data), late)
+                await within(patience, response.ask(url, data), late)
                 head = response.head
                 trace_head("<", f"{head.status}, to {method} {url}", head.headers)
             except BaseException as exc:
@@ -9727,11 +9726,12 @@ class HTTPClient:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = self.url.authority.removesuffix(f":{self.url.port}")
         target = f"{host}:{self.url.port}"
-        await conn.ask(str(proxy), "CONNECT", encode_request(
+        await conn.ask(str(proxy), encode_request(
             "CONNECT", target, {"host": target, **self.proxy_headers}))
         if conn.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy} refused: status {conn.head.status}")
-        if conn.buffer:  # it would be taken for the server's response
+        # RFC 9112 §6.3 -- no body follows; what does would be taken for the server's response
+        if conn.buffer:
             raise ConnectionClosed(f"the proxy {proxy} sent something before TLS began")
         protocol = asyncio.StreamReaderProtocol(conn)
         inside: Any = await get_running_loop().start_tls(

@@ -13841,7 +13841,7 @@ class TestClientOverHTTP:
 
             async def proxy(wire):
                 seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
-                wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
+                wire.send(b"HTTP/1.1 200 Connection established\r\nContent-Length: 5\r\n\r\n")
 
                 async def pump(source, sink):
                     with contextlib.suppress(ConnectionError):
