@@ -8956,11 +8956,8 @@ class Authenticator:
         return {}
 
 
-async def serve_page(
-    threads: Threads, fn: Function, request: HTTPRequest, response: Response
-) -> None:
+async def serve_page(work: Function, request: HTTPRequest, response: Response) -> None:
     """Serve a page: text, bytes, JSON, or (status, content type or headers, body)."""
-    work = fn if is_async(fn) else partial(threads.run, fn)
     page = await maybe_await(await work(request))
     status, kind, body = page if isinstance(page, tuple) else (200, None, page)
     headers = {} if isinstance(kind, dict) else {"content-type": "text/plain; charset=utf-8"}
@@ -9063,7 +9060,8 @@ class Endpoint:
         pages = {(method, where): Route(fn, public=True, any_host=True)
                  for where, fn in public.items() for method in ("GET", "OPTIONS")}
         for (method, where), page in [*pages.items(), *self.server.routes.items()]:
-            route = page.replace(fn=partial(serve_page, self.threads, page.fn))
+            work = page.fn if is_async(page.fn) else partial(self.threads.run, page.fn)
+            route = page.replace(fn=partial(serve_page, work))
             self.add(method, where, route)
             if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
                 self.routes[where].setdefault("HEAD", route)
