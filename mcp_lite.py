@@ -10254,7 +10254,7 @@ def default_server(server: URL) -> Msg:
     }
 
 
-# The client: how it registers (RFC 7591) and authenticates (RFC 6749 §2.3).
+# The client. RFC 7591, RFC 6749 §2.3
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
@@ -10622,7 +10622,7 @@ class Fetcher:
 
 __all__ += ["TokenStore", "FileStore"]
 
-Key = tuple[str, ...]  # of a login: "login", and the URL of its server
+Key = tuple[str, ...]
 
 
 class TokenStore:
@@ -12099,7 +12099,7 @@ __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
 TARGET = r"(?i)https?://.*|.+\.py(:\w+)?"
 TARGETS = "TARGET is http(s)://..., FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
-PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
+PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")
 # Option, its value, and after two blanks what it does.
 _OPTIONS = f"""
 --json  print the result, or the error, as JSON
@@ -12124,7 +12124,7 @@ _OPTIONS = f"""
 OPTIONS: dict[str, list[str]] = {
     name: words for name, *words in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
 }
-REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
+REPEATED = ("--answer", "--header", "--env", "--root")
 #: The options of the verbs without a client; those with one take all but --http.
 WITHOUT_CLIENT = {"serve": ("--http", "--token", "--trace"), "logout": ("--ca", "--trace")}
 #: What the text of a value must match, by the value's name. Any other must not be empty.
@@ -12302,7 +12302,7 @@ async def interruptible(work: Awaitable[int]) -> int:
     """Return the status of `work`, which a signal cancels."""
     task = asyncio.ensure_future(work)
     number = await until_signalled(asyncio.wait([task]), task.cancel, 3 * GRACE_SECONDS)
-    return 128 + number if task.cancelled() else task.result()  # the shells' convention
+    return 128 + number if task.cancelled() else task.result()
 
 
 def complain(exc: Exception, as_json: bool = False) -> int:
