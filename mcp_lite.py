@@ -10892,8 +10892,7 @@ class Login(Authorizer):
         about = without_none(resource=resource or None)  # RFC 8707 §2.2
         client, form = await oauth.obtain(self, server, scope, about)
         tokens = await self.ask_tokens(server, client, form)
-        await self.keep(
-            {"tokens": tokens, "asked": scope, "client": client, "server": server, **about})
+        await self.keep(Msg(tokens=tokens, asked=scope, client=client, server=server, **about))
 
     async def discover(self, named: str | None) -> tuple[str | None, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
@@ -11666,7 +11665,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
 def title_of(direction: str, name: str, msg: JSON, asked: Msg) -> str:
     """Return the method of a message, or the request that it answers and its duration.
 
-    `asked` has the title and the time of each pending request, by direction, peer and id.
+    `asked` has title and time of each pending request, by direction, peer and id.
     """
     now = time.monotonic()
     if not isinstance(msg, dict):
