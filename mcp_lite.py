@@ -3623,6 +3623,17 @@ ANSWERS: dict[str, Msg] = {
 
 
 def check_answer(method: str, answer: Msg) -> Any:
+    if isinstance(value, os.PathLike):  # a file
+        from mimetypes import guess_type
+
+        mime_type = mime_type or guess_type(os.fspath(value))[0]
+        try:
+            with open(value, "rb") as file:
+                value = file.read()
+        except OSError as exc:
+            raise MCPError(f"{exc.strerror}") from exc  # its place is not for the client
+        with suppress(UnicodeDecodeError):
+            value = value.decode()
     """Return the answer to a question; SchemaError if it is not one."""
     wanted = ANSWERS[method]
     return Validator({"properties": wanted, "required": [*wanted]}).read(answer)
@@ -5093,8 +5104,8 @@ class Server(Findable):
         """Offer the value of a function as a resource, or as a template: "note://{name}".
 
         Options: name, title, description, mime_type, size, annotations, icons, meta; ttl_ms and
-        cache_scope as of Server. The function gives str, bytes, Resource, a list of Resource, or
-        any JSON value.
+        cache_scope as of Server. The function gives str, bytes, a Path (to a file, which is read),
+        Resource, a list of Resource, or any JSON value.
         """
         if callable(uri):
             raise TypeError('write @app.resource("scheme://path") with the URI')

@@ -5215,7 +5215,7 @@ def busy_server():
 
     @app.resource("x://several")
     def several():
-        return [m.Resource("x://1", "one"), {"uri": "x://2", "blob": "AA=="}, pathlib.PurePosixPath("a")]
+        return [m.Resource("x://1", "one"), {"uri": "x://2", "blob": "AA=="}, "a"]
 
     @app.resource("x://failing")
     def failing():
@@ -5988,6 +5988,32 @@ A modern client is told of what it listens for and of nothing else, after an ack
 
         async with m.Client(app) as c:
             assert await c.complete("p", "code", "x", {"a": "b"}) == ["x", "completion/complete", "a"]
+
+    async def test_a_completion_may_be_as_on_the_wire(self):
+        app = m.Server()
+        app.prompt(lambda plan: plan, name="p")
+        app.complete("p", "plan")(lambda value: {"values": [value, "b"], "total": 5, "hasMore": True})
+        async with m.Client(app) as c:
+            assert await c.complete("p", "plan", "a") == ["a", "b"]
+
+    async def test_a_path_in_a_resource_is_the_file_that_it_names(self, tmp_path):
+        """A text, if it is UTF-8; the error for a file that is missing does not say where it was."""
+        (tmp_path / "plate.csv").write_text("well,µl\nA1,7\n", "utf-8")
+        (tmp_path / "plot.png").write_bytes(b"\x89PNG\xff")
+        app = m.Server()
+        app.add_resource("x://plate", tmp_path / "plate.csv")
+        app.add_resource("x://plain", tmp_path / "plate.csv", mime_type="text/plain")
+        app.resource("x://file/{name}", name="file")(lambda name: tmp_path / name)
+        async with m.Client(app) as c:
+            [contents] = (await c.read_resource("x://plate"))["contents"]
+            assert contents == {"uri": "x://plate", "mimeType": "text/csv", "text": "well,µl\nA1,7\n"}
+            [contents] = (await c.read_resource("x://plain"))["contents"]
+            assert contents["mimeType"] == "text/plain"
+            [contents] = (await c.read_resource("x://file/plot.png"))["contents"]
+            assert contents == {"uri": "x://file/plot.png", "mimeType": "image/png", "blob": "iVBOR/8="}
+            with pytest.raises(m.RemoteError, match="No such file or directory") as info:
+                await c.read("x://file/none.txt")
+            assert str(tmp_path) not in str(info.value)
 
     async def test_a_coroutine_that_nobody_awaited_is_named(self):
         app = m.Server()
