@@ -12123,7 +12123,7 @@ _OPTIONS = f"""
 --ca FILE  trust the certificates in a PEM file
 --client-id ID  log in as this client, where clients cannot register
 --no-browser  print the address for a login; do not open a browser
---env KEY=VALUE  set a variable for a command: it inherits PATH and a few others
+--env KEY=VALUE  set a variable; a COMMAND after -- inherits PATH and a few others only
 --cwd FOLDER  start a command in this folder
 --root FOLDER  name a folder to the server
 --revision DATE  speak this revision only: {NEWEST}, or an older one
@@ -12230,7 +12230,10 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
             headers = {name: text.strip() for name, text in pairs(args.header, ":").items()}
             options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
         else:
-            options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.quote)
+            # A file sees what it sees as a script, but for what is for this program.
+            own = {} if isinstance(args.target, list) else {
+                name: value for name, value in os.environ.items() if name[:8] != "MCP_LITE"}
+            options.update(env={**own, **pairs(args.env)}, cwd=args.cwd, stderr=person.quote)
         return Client(
             args.target, revision=args.revision, roots=args.root or None,
             timeout=float(args.timeout or REQUEST_SECONDS),

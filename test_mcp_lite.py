@@ -16644,6 +16644,12 @@ A trace is a line for each message, without secrets, on stderr; or all of it.
     $ call copy password=hunter2 --trace=full shop.py
     done
     ...
+A file inherits the environment, as a script does; a command after -- inherits little of it.
+    $ call where --revision 2025-03-26 --root FOLDER shop.py
+    BASE blue 2025-03-26 ['BASE']
+    $ call where --revision 2025-03-26 --root FOLDER -- PYTHON shop.py
+    BASE None 2025-03-26 ['BASE']
+
     ! ... --> tools/call copy #3
     ! {
     ...
@@ -16757,6 +16763,7 @@ class TestTranscripts:
             call = asyncio.ensure_future(c.call_tool("work"))
             await lines.take()
             leap(6)
+        monkeypatch.setenv("COLOUR", "blue")
             with pytest.raises(m.RequestTimeout) as late:
                 await call
         assert m.complain(late.value) == 3
