@@ -16121,7 +16121,7 @@ if __name__ == "__main__":
     app.run()
 """,
     "two.py": "from mcp_lite import Server\none, other = Server('one'), Server('other')\n",
-    "none.py": "import asyncio\n",
+    "none.py": "import asyncio, sys\nprint('once', file=sys.stderr)\n",
     "mcp_greet.py": "import mcp_lite\ndef main(argv):\n    print('hello', *argv)\n    return len(argv)\n",
     "deaf.py": f"""
 import os, signal, sys, threading
@@ -16468,6 +16468,7 @@ A wrong command line is one sentence that says what is wrong.
     $ read shop://sign
     ! error: TARGET is missing; usage: ...
     [2]
+    ! once
     $ call add
     ! error: TARGET is missing; usage: ...
     [2]
