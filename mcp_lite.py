@@ -3110,6 +3110,17 @@ elicitation_callback elicitation_handler: elicit=
 sampling_callback sampling_handler: sample=
 logging_callback log_handler: log=
 progress_handler: progress=
+types TextContent CallToolResult ToolResult ElicitResult: a dict, as on the wire
+ToolAnnotations: annotations={...}, a dict
+UserMessage AssistantMessage: Message
+McpError ErrorData: RPCError to raise it, RemoteError to catch it
+ResourceError PromptError: ToolError
+AccessToken: Principal
+AuthSettings TokenVerifier StaticTokenVerifier: token=, verify= or auth=Guard(...)
+BearerAuth: token=
+initialize: async with Client(...)
+send_ping: ping()
+subscribe_resource unsubscribe_resource: client.subscribe(uri); a server keeps its subscribers
 mask_error_details: mask_errors=
 structured_output: structured=
 tags: meta=
@@ -3163,11 +3174,15 @@ def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
             raise TypeError(f"{use}: {no_such('option', name, there)}")
 
 
-def check_function(use: str, fn: Any, *names: str) -> None:
+def bind_all(fn: Function, *values: Any) -> inspect.BoundArguments:
+    return inspect.signature(fn).bind(*values)
+
+
+def check_function(use: str, fn: Any, *names: str, bind: Function = bind_all) -> None:
     if not callable(fn):
         raise TypeError(f"{use} must be a function, not {type(fn).__name__}")
     try:
-        inspect.signature(fn).bind(*names)
+        bind(fn, *names)
     except ValueError:  # some functions of C do not say what they take
         pass
     except TypeError as exc:
@@ -4618,12 +4633,14 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-def _enter(table: Msg, key: str, entry: Any, called_with: Sequence[str] = ()) -> Any:
+def _enter(
+    table: Msg, key: str, entry: Any, called_with: Sequence[str] = (), bind: Function = bind_all
+) -> Any:
     fn = getattr(entry, "fn", entry)
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
-    if called_with or not callable(fn):
-        check_function(f"the handler of {key!r}", fn, *called_with)
+    if called_with:
+        check_function(f"the handler of {key!r}", fn, *called_with, bind=bind)
     if key in table:
         logger.warning("%r was registered again: the last one counts", key)
     table[key] = entry
@@ -4674,15 +4691,20 @@ class Route(Row):
     any_host: bool = False
 
 
-async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
-    """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    bound, rest = inspect.signature(fn).bind_partial(), [*values]
-    for p in bound.signature.parameters.values():
+def bind_some(fn: Function, *values: Any, ctx: Any = None) -> inspect.BoundArguments:
+    """Bind as many of the values as a function takes, and ctx if it wants it."""
+    chosen, rest = inspect.signature(fn).bind_partial(), [*values]
+    for p in chosen.signature.parameters.values():
         # An annotation is a class, or its name.
         if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
             bound.arguments[p.name] = ctx
         elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            bound.arguments[p.name] = rest.pop(0)
+            chosen.arguments[p.name] = rest.pop(0)
+    return chosen.signature.bind(*chosen.args, **chosen.kwargs)
+
+
+async def call_with_some(fn: Function, ctx: Context, *values: Any) -> Any:
+    bound = bind_some(fn, *values, ctx=ctx)
     return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
 ####
@@ -4816,7 +4838,7 @@ class Conversation(Peer):
                 send = nowhere
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
-            await call_plain(listener, ctx, ctx.params)
+            await call_with_some(listener, ctx, ctx.params)
 
     def on_lost(self) -> None:
         self.server.subscribers.discard(self)
@@ -5148,7 +5170,8 @@ class Server(Findable):
         if entry is None or argument not in entry.schema["properties"]:
             raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
                              "argument: register it first")
-        return partial(_enter, entry.completions, argument)
+        return partial(_enter, entry.completions, argument,
+                       called_with=("value", "arguments"), bind=bind_some)
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
@@ -5162,7 +5185,7 @@ class Server(Findable):
         check_name(name)
         if name in METHODS and not re.search("/(initialized|cancelled|roots/.*)$", name):
             logger.warning("@on(%r) is never called", name)
-        return partial(_enter, self.listeners, name)
+        return partial(_enter, self.listeners, name, called_with=("params",), bind=bind_some)
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -5625,7 +5648,9 @@ async def serve_completion(ctx: Context) -> Msg:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     fn = entry.completions.get(argument["name"])
     others = object_of(object_of(ctx.params, "context"), "arguments")
-    found = fn and await call_plain(fn, ctx, argument["value"], others)
+    found = fn and await call_with_some(fn, ctx, argument["value"], others)
+    if isinstance(found, dict):  # as on the wire
+        found = found["values"]
     values = [*map(str, as_texts(found or ()))]
     return {"completion": {"values": values[:MAX_COMPLETIONS], "total": len(values),
                            "hasMore": len(values) > MAX_COMPLETIONS}}
