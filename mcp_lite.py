@@ -5216,7 +5216,7 @@ class Server(Findable):
         self.middlewares.insert(0, fn)
         return fn
 
-    def include(self, other: Server, prefix: str = "") -> None:
+    def include(self, other: Server, prefix: str = "", separator: str = "__") -> None:
         """Offer here what another server offers now: its tools, prompts, resources, completions.
 
         With a prefix, tools and prompts are named `prefix__name`; URIs stay. The middlewares,
@@ -5231,7 +5231,7 @@ class Server(Findable):
             for entry in map(copy.copy, [*getattr(other, kind).values()]):
                 entry.masked |= other.mask_errors
                 if prefix and kind != "resources":
-                    entry.name = f"{prefix}__{entry.name}"
+                    entry.name = f"{prefix}{separator}{entry.name}"
                     entry.definition = {**entry.definition, "name": entry.name}
                 getattr(self, kind).add(entry)
         other.included = True
