@@ -169,7 +169,6 @@ import stat
 import sys
 import threading
 import time
-import types
 import typing
 import weakref
 from asyncio import get_running_loop
@@ -185,6 +184,7 @@ from contextlib import (
 )
 from functools import cached_property, lru_cache, partial, partialmethod, wraps
 from math import isfinite
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -919,7 +919,7 @@ def is_modern(params: Msg) -> bool:
 class Caller:
     """The sender of a message: NOBODY on a pipe; over HTTP, the request that brought it."""
 
-    def __init__(self, headers: Fields = types.MappingProxyType({}), address: str = ""):
+    def __init__(self, headers: Fields = MappingProxyType({}), address: str = ""):
         self.headers = headers  #: of the request, names in lower case
         self.principal: Any = None  #: who was authenticated
         #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
@@ -2650,7 +2650,7 @@ def _text_shape(cls: Any) -> Shape | None:
 def refuse_foreign(cls: Any) -> None:
     """Raise TypeError for a class of an SDK: its Context and its content mean nothing here."""
     homes = {base.__module__.partition(".")[0] for base in getattr(cls, "__mro__", ())}
-    if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
+    if homes & {"mcp", "mcp_types", "fastmcp", "fastapi", "uncalled_for"}:  # the last: Depends
         raise TypeError(f"{cls!r} belongs to another library: import Context, Image and the like "
                         "from mcp_lite, and write other content as dicts")
 
@@ -2706,7 +2706,7 @@ class Shapes:
         if known := _text_shape(hint) or self._self_described(hint):
             return known
         origin, args = get_origin(hint) or hint, get_args(hint)
-        if origin in (Union, getattr(types, "UnionType", Union)):
+        if origin is Union or getattr(origin, "__name__", "") == "UnionType":
             return Shape({"anyOf": [self.of(arg) for arg in args]})
         if origin is typing.Literal or hasattr(hint, "__members__"):  # an Enum
             return _choice(args or [*hint.__members__.values()])
@@ -2858,7 +2858,7 @@ def _resolve(hints: Msg, names: Msg) -> Msg:
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
             hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
-        holder = types.SimpleNamespace(__annotations__={name: hint})
+        holder = SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
@@ -3028,8 +3028,8 @@ def to_json(value: Any) -> JSON:
     if _text_shape(cls):
         return str(value)
     refuse_foreign(cls)
-    raise TypeError(f"{cls.__name__} has no JSON form: convert it first; await a coroutine, make a "
-                    "list of a generator")
+    raise TypeError(f"{cls.__name__} has no JSON form: convert it first; raise an exception, await "
+                    "a coroutine, make a list of a generator")
 
 
 def text_for(value: Any) -> str:
@@ -3092,24 +3092,24 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 #: Names of other libraries, and what to write here. examples/porting has all of them.
 ELSEWHERE = {name: here for names, here in re.findall("(.+?): (.+)", """
 FastMCP MCPServer: Server
-ClientSession stdio_client streamablehttp_client: Client
+ClientSession stdio_client sse_client streamablehttp_client streamable_http_client: Client
+StdioServerParameters StreamableHttpTransport: Client
+stdio_server run_async: app.run(), app.serve_stdio() or app.serve_http()
 list_tools call_tool: @app.tool
 read_resource: @app.resource
 get_prompt: @app.prompt
 custom_route: @app.route
+Middleware middleware add_middleware: @app.middleware
 mount import_server: app.include
 http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
 get_context Depends: a parameter ctx: Context
 request_context lifespan_context: ctx.lifespan
-session: ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
+session: ctx.log, ctx.elicit, ctx.sample, ctx.roots, app.tools_changed, or the Client itself
 client_id: ctx.owner
+get_access_token: ctx.principal
 get_state set_state session_id: ctx.state
 list_roots: ctx.roots
 fastmcp: ctx.server
-elicitation_callback elicitation_handler: elicit=
-sampling_callback sampling_handler: sample=
-logging_callback log_handler: log=
-progress_handler: progress=
 types TextContent CallToolResult ToolResult ElicitResult: a dict, as on the wire
 ToolAnnotations: annotations={...}, a dict
 UserMessage AssistantMessage: Message
@@ -3121,8 +3121,21 @@ BearerAuth: token=
 initialize: async with Client(...)
 send_ping: ping()
 subscribe_resource unsubscribe_resource: client.subscribe(uri); a server keeps its subscribers
+elicitation_callback elicitation_handler: elicit=
+sampling_callback sampling_handler: sample=
+logging_callback log_handler: log=
+progress_callback progress_handler: progress=
+list_roots_callback: roots=
+message_handler: @client.on(method)
+read_timeout_seconds: timeout=
+raise_on_error: call(), which raises ToolError, or call_tool(), and look at isError
+response_type requestedSchema: wanted=
+system_prompt: system=
+logger_name: logger=
+progress: ctx.report_progress
 mask_error_details: mask_errors=
 structured_output: structured=
+stateless_http: sessions=False
 tags: meta=
 """) for name in names.split()}
 
@@ -3147,6 +3160,9 @@ if not TYPE_CHECKING:
             raise ImportError(f"{__name__} has {no_such('name', name, ())}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+    def __dir__() -> list[str]:  # what Python suggests in place of a wrong name
+        return __all__
+
 
 class Findable:
     """Its AttributeError lists what its class has: most attributes of instances are internal."""
@@ -3167,8 +3183,9 @@ class Findable:
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
     """Raise TypeError for an option that these functions do not have."""
-    there = [p.name for make in makers for p in inspect.signature(make).parameters.values()
-             if p.default is not p.empty]
+    there = dict.fromkeys(p.name for make in makers
+                          for p in inspect.signature(make).parameters.values()
+                          if p.default is not p.empty)
     for name in given:
         if name not in there:
             raise TypeError(f"{use}: {no_such('option', name, there)}")
@@ -3180,7 +3197,8 @@ def bind_all(fn: Function, *values: Any) -> inspect.BoundArguments:
 
 def check_function(use: str, fn: Any, *names: str, bind: Function = bind_all) -> None:
     if not callable(fn):
-        raise TypeError(f"{use} must be a function, not {type(fn).__name__}")
+        raise TypeError(
+            f"{use} must be a function of ({', '.join(names)}), not {type(fn).__name__}")
     try:
         bind(fn, *names)
     except ValueError:  # some functions of C do not say what they take
@@ -3605,6 +3623,17 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
     if _is_contents(value):
         return [value.get("resource", value)]
+    if isinstance(value, os.PathLike):  # a file
+        from mimetypes import guess_type
+
+        mime_type = mime_type or guess_type(os.fspath(value))[0]
+        try:
+            with open(value, "rb") as file:
+                value = file.read()
+        except OSError as exc:
+            raise MCPError(f"{exc.strerror}") from exc  # its place is not for the client
+        with suppress(UnicodeDecodeError):
+            value = value.decode()
     if isinstance(value, Image):
         usual, held = value["mimeType"], {"blob": value["data"]}
     elif isinstance(value, (bytes, bytearray)):
@@ -3638,17 +3667,6 @@ ANSWERS: dict[str, Msg] = {
 
 
 def check_answer(method: str, answer: Msg) -> Any:
-    if isinstance(value, os.PathLike):  # a file
-        from mimetypes import guess_type
-
-        mime_type = mime_type or guess_type(os.fspath(value))[0]
-        try:
-            with open(value, "rb") as file:
-                value = file.read()
-        except OSError as exc:
-            raise MCPError(f"{exc.strerror}") from exc  # its place is not for the client
-        with suppress(UnicodeDecodeError):
-            value = value.decode()
     """Return the answer to a question; SchemaError if it is not one."""
     wanted = ANSWERS[method]
     return Validator({"properties": wanted, "required": [*wanted]}).read(answer)
@@ -3935,8 +3953,11 @@ def _sync_or_async(method: Fn) -> Fn:
         try:
             coro = method(self, *args, **kwargs)
         except TypeError as exc:  # of the call itself: none of its code has run
-            there = ", ".join([*inspect.signature(method).parameters][1:])
-            raise TypeError(f"{exc}; its parameters are {there}") from None
+            there = [*inspect.signature(method).parameters][1:]
+            problem = f"{exc}; its parameters are {', '.join(there)}"
+            for name in kwargs.keys() - there:
+                problem = f"{method.__qualname__}(): {no_such('option', name, there)}"
+            raise TypeError(problem) from None
         return self._on_loop(coro)
 
     return cast("Fn", either)
@@ -4296,11 +4317,7 @@ class Context(ServerExchange):
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
         if why or not declares(declared, capability):
-            option = {"elicitation.url": "elicit_url", "sampling": "sample", "roots": "roots",
-                      "sampling.tools": "capabilities"}.get(capability, "elicit")
-            raise CapabilityMissing("client", capability, why or (
-                f"the client did not declare the capability {capability!r}; Client({option}=...) "
-                "does"))
+            raise CapabilityMissing("client", capability, why)
 
     @property
     def _in_rounds(self) -> bool:
@@ -4697,7 +4714,7 @@ def bind_some(fn: Function, *values: Any, ctx: Any = None) -> inspect.BoundArgum
     for p in chosen.signature.parameters.values():
         # An annotation is a class, or its name.
         if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
-            bound.arguments[p.name] = ctx
+            chosen.arguments[p.name] = ctx
         elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             chosen.arguments[p.name] = rest.pop(0)
     return chosen.signature.bind(*chosen.args, **chosen.kwargs)
@@ -4968,7 +4985,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport: write run() for stdio, or '
-                         'run("http", port=8000), unless Part VI was cut off')
+                         'run("http", port=8000), which a whole mcp_lite.py has')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5085,6 +5102,9 @@ class Server(Findable):
         self.threads = Threads(threads)
         self.call_sync = self.threads.run if call_sync is None else lambda job: call_sync(
             partial(contextvars.copy_context().run, job))  # as Threads.run() does
+
+    def __repr__(self) -> str:
+        return f"Server({self.name!r})"
 
     # Registering, at any time: clients are notified.
 
@@ -5224,6 +5244,8 @@ class Server(Findable):
         """
         import copy
 
+        if isinstance(other, str):
+            raise TypeError(f"write include(server, {other!r})")
         if other.middlewares or other.methods or other.routes or other.open_lifespan:
             logger.warning("include(): the middlewares, methods, pages and lifespan of %s are not "
                            "used", other.name)
@@ -6799,6 +6821,7 @@ class _ClientSession:
         if progress:
             check_function("progress=", progress, "done", "total", "message")
         patience = self.timeout if timeout is None else timeout
+        check_numbers(timeout=patience)
         longest, since = max(patience, self.max_timeout), clock()
         ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
                       longest=self.max_timeout, on_progress=progress or self.progress)
@@ -7130,9 +7153,9 @@ class Client(_ClientSession, Findable):
         given = to_json({} if arguments is None else arguments)
         odd = [option for option in options if option not in ("timeout", "progress", "meta")]
         if odd or type(given) is not dict:
-            what = f"no option {odd[0]!r}" if odd else f"got {kind_of(given)}, not a dict"
-            raise TypeError(f"{what}: write call({name!r}, {{...}}); the options are timeout=, "
-                            "progress= and meta=")
+            what = f"got {kind_of(given)}, not a dict" if not odd else no_such(
+                "option", odd[0], ("timeout", "progress", "meta"))
+            raise TypeError(f"{what}; the arguments are a dict: call({name!r}, {{...}})")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()
@@ -7580,7 +7603,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], f"/{found[5].removeprefix('/')}"
     path, _, query = target.partition("?")
-    shared = types.MappingProxyType(headers)  # by equal heads: Listener.known_head
+    shared = MappingProxyType(headers)  # by equal heads: Listener.known_head
     return RequestHead(method, path, query, shared, {}, body_size(headers, minor), minor,
                        is_keep_alive(headers, minor))
 
@@ -9050,7 +9073,8 @@ class Endpoint:
         if not re.fullmatch("/[^{}?#]*", path):
             raise ValueError(f"{path=}: a path begins with a slash, and has no parameters")
         if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
-            raise ValueError("auth= must be a Guard, without token= or verify=")
+            raise ValueError("auth= must be a Guard, without token= or verify=; for a token there "
+                             "is token=")
         # spec 2025-11-25: basic/transports#session-management
         if not re.fullmatch("[!-~]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: must be visible ASCII")
@@ -9131,7 +9155,7 @@ class Endpoint:
                     "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate")
         if self.authenticator.locked:
             # spec: basic/authorization/index#token-handling
-            headers = types.MappingProxyType(without(headers, "authorization"))
+            headers = MappingProxyType(without(headers, "authorization"))
         return request.notes.setdefault(self, (route, guarded, cors, headers))
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
@@ -10093,7 +10117,7 @@ class HTTPTransport(Transport):
         self.rev = rev or ""
 
     def learn_tool(self, tool: Msg) -> None:
-        self.tools[tool["name"]] = types.SimpleNamespace(
+        self.tools[tool["name"]] = SimpleNamespace(
             mirrors=mirrors_of(tool.get("inputSchema")))
 
     def end(self) -> None:
@@ -11909,7 +11933,7 @@ class Person:
                 if ready is not None:
                     self.problem = f"--answer {name}: {exc}"
                     return False
-                self.say(exc)
+                self.say("y or n" if boolean else exc)
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the user open a page; None declines. spec: client/elicitation#safe-url-handling"""
@@ -12044,7 +12068,7 @@ def do_logout(args: Any) -> None:
     print(f"{'logged out of' if was_in else 'not logged in to'} {args.target}")
 
 
-def load_file(path: str) -> types.ModuleType:
+def load_file(path: str) -> ModuleType:
     """Import a file; its `import mcp_lite` returns this module, not another copy."""
     import importlib.util
 
@@ -12179,7 +12203,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     verb, *rest = words
     pick("verb", verb, VERBS)
     known = WITHOUT_CLIENT.get(verb, without(OPTIONS, "--http"))
-    args = types.SimpleNamespace(verb=verb, words=[], target="")
+    args = SimpleNamespace(verb=verb, words=[], target="")
     options: Msg = {option: [] if option in REPEATED else None for option in OPTIONS}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
     while rest:
@@ -12191,7 +12215,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
             args.words.append(word)
         else:
             if option not in known:
-                raise UsageError(f"{verb} has {no_such('option', option, known)}")
+                more = "; arguments are KEY=VALUE" * ("KEY" in VERBS[verb][1])
+                raise UsageError(f"{verb} has {no_such('option', option, known)}{more}")
             form, _ = OPTIONS[option]
             pattern = VALUES.get(form, ".+")
             if rest and not equals and not re.fullmatch(pattern, ""):

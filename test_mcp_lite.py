@@ -6027,7 +6027,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
 
         forgotten = []
         async with m.Client(app) as c:
-            with pytest.raises(m.ToolError, match="coroutine has no JSON form: convert it first; await a coroutine"):
+            with pytest.raises(m.ToolError, match="coroutine has no JSON form: convert it first; raise an exception, await a coroutine"):
                 await c.call("forget")
         await forgotten[0]
 
@@ -6695,7 +6695,7 @@ class TestServing:
         (lambda app: app.asgi_with(healtz=True), r"asgi: no option 'healtz'; did you mean healthz\?"),
         (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
         (lambda app: app.run(m.memory_transports()[0], prot=1), r"serving on MemoryTransport: no option 'prot'"),
-        (lambda app: m.Server(lifespan=3), "lifespan= must be a function, not int"),
+        (lambda app: m.Server(lifespan=3), "lifespan= must be a function of \\(server\\), not int"),
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
         (lambda app: m.Server(rate_limit=(0, 60)), "rate_limit"), (lambda app: m.Server(rate_limit=(5, 0)), "rate_limit"),
         (lambda app: m.Server(rate_limit=(0.5, 1.0)), "must be >= 1"), (lambda app: m.Server(page_size=0.5), "must be >= 1"),
@@ -6724,24 +6724,33 @@ class TestServing:
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, on_tools_changed=lambda params: 0), r"on_tools_changed= is called with \(\): missing"),
-        (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function, not int"),
+        (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function of \\(params\\), not int"),
         (lambda app: m.Client(app, roots=lambda context: []), r"roots= is called with \(\): missing a required argument: .context"),
         (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\): too many"),
         (lambda app: m.Client(app).on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
         (lambda app: app.on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
         (lambda app: app.method(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
-        (lambda app: app.on("acme/x")(5), "the handler of 'acme/x' must be a function, not int"),
+        (lambda app: app.on("acme/x")(5), "the handler of 'acme/x' must be a function of \\(params\\), not int"),
         (lambda app: (app.add_prompt(lambda city: city, name="trip"), app.complete("trip", "city")(5)),
-         "the handler of 'city' must be a function, not int"),
-        (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function, not int"),
+         r"the handler of 'city' must be a function of \(value, arguments\), not int"),
+        (lambda app: (app.add_prompt(lambda city: city, name="trip"),
+                      app.complete("trip", "city")(lambda ref, argument, context: [])),
+         r"the handler of 'city' is called with \(value, arguments\): missing a required argument: 'context'"),
+        (lambda app: app.on("acme/x")(lambda ctx, params, more: 0), r"the handler of 'acme/x' is called with \(params\): missing"),
+        (lambda app: app.include("reports", m.Server()), r"write include\(server, 'reports'\)"),
+        (lambda app: app.middleware(Lonely), r"a middleware "),
+        (lambda app: m.Server(stateless_http=True), "no option 'stateless_http'; write sessions=False$"),
+        (lambda app: app.asgi_with(frozen=1), "no option 'frozen'; available: path, token, [a-z_, ]*, max_body$"),
+        (lambda app: m.Client(app, read_timeout_seconds=5), r"^Client\(Server\('mcp_lite'\)\): no option 'read_timeout_seconds'; write timeout=$"),
+        (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function of \\(params\\), not int"),
         (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
-        (lambda app: m.Client("server", stderr=sys.stderr), "stderr= must be a function, not "),
+        (lambda app: m.Client("server", stderr=sys.stderr), "stderr= must be a function of \\(line\\), not "),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
         (lambda app: m.Client("server.py", timeout="3"), "timeout"), (lambda app: m.Client(app, max_timeout="3"), "max_timeout"),
-        (lambda app: m.Client(app, progress=True), "progress= must be a function, not bool"),
-        (lambda app: m.Client(app, sample=False), "sample= must be a function, not bool"),
-        (lambda app: app.asgi_with(verify={"secret": 1}), "^verify= must be a function, not dict$"),
+        (lambda app: m.Client(app, progress=True), "progress= must be a function of \\(done, total, message\\), not bool"),
+        (lambda app: m.Client(app, sample=False), "sample= must be a function of \\(params\\), not bool"),
+        (lambda app: app.asgi_with(verify={"secret": 1}), "^verify= must be a function of \\(token\\), not dict$"),
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
@@ -6857,13 +6866,14 @@ class TestServing:
         app, client = m.Server(), m.Client(m.Server())
         for it, name, told, untold in (
             (app, "enable", "available: .*include", "jobs|hints|listeners|state_key"),
-            (client, "initialize", "available: .*connect", "peer|pinned|listeners|outputs"),
+            (client, "no_such", "available: .*connect", "peer|pinned|listeners|outputs"),
+            (client, "initialize", r"write async with Client\(...\)$", "available"),
             (client, "serverInfo", r"did you mean server_info\?$", "available"),
             (app, "add_tools", r"did you mean add_tool\?$", "available"),
             (app, "agsi", r"did you mean asgi\?$", "available"),
             (app, "call_tool", "write @app.tool$", "add_tool"),
             (app, "http_app", "write app.asgi", "available"),
-            (client, "session", "write ctx.elicit, .*, or the Client itself$", "available"),
+            (client, "session", "write ctx.log, ctx.elicit, .*, or the Client itself$", "available"),
         ):
             with pytest.raises(AttributeError, match=f"^{type(it).__name__}: no attribute {name!r}; {told}") as info:
                 getattr(it, name)
@@ -6874,8 +6884,9 @@ class TestServing:
             app.tool(name="a", tags={"admin"})(print)
         with pytest.raises(ImportError, match="^mcp_lite has no name 'FastMCP'; write Server$"):
             from mcp_lite import FastMCP  # noqa: F401
-        with pytest.raises(ImportError, match="^mcp_lite has no name 'ClientSession'; write Client$"):
-            from mcp_lite import ClientSession  # noqa: F401
+        with pytest.raises(ImportError, match="^mcp_lite has no name 'types'; write a dict, as on the wire$"):
+            from mcp_lite import types  # noqa: F401
+        assert dir(m) == sorted(m.__all__)  # what Python suggests
         assert not hasattr(m, "no_name_of_any_library")
 
         class Ours(m.Server):
@@ -6900,7 +6911,7 @@ class TestServing:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
-            with pytest.raises(TypeError, match=r"no option 'fn': write call\('plot', {...}\); the options"):
+            with pytest.raises(TypeError, match=r"no option 'fn'; available: timeout, progress, meta; the arguments are a dict: call\('plot', {...}\)$"):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
@@ -6965,7 +6976,9 @@ class TestServing:
         inner.add_tool(lambda: 1, name="late")
         inner.remove_tool("late")
         assert caplog.text.count("'late' of inner was added or removed after include()") == 1
-        assert [*app.tools] == ["divide"]
+        app.include(inner, prefix="a")
+        app.include(inner, prefix="b", separator="_")
+        assert [*app.tools] == ["divide", "a__divide", "b_divide"]
 
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
@@ -7737,9 +7750,11 @@ class TestElicitation:
                 await c.call("tool")
 
     @pytest.mark.parametrize("misused, says", [
-        (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are message, wanted, key, timeout"),
-        (lambda ctx: ctx.log("info", "?", extra={}), r"log\(\) .* 'extra'; its parameters are level, data, logger"),
-        (lambda ctx: ctx.info("?", extra={}), r"(info|log)\(\) .* 'extra'; its parameters are data, logger"),
+        (lambda ctx: ctx.elicit(message="?", schema=Spot), "Context.elicit\\(\\): no option 'schema'; available: message, wanted, key, timeout"),
+        (lambda ctx: ctx.log("info", "?", extra={}), r"log\(\): no option 'extra'; available: level, data, logger"),
+        (lambda ctx: ctx.info("?", extra={}), r"info\(\): no option 'extra'; available: data, logger"),
+        (lambda ctx: ctx.elicit("?", response_type=str), r"Context.elicit\(\): no option 'response_type'; write wanted="),
+        (lambda ctx: ctx.log("info"), r"log\(\) missing .*'data'; its parameters are level, data, logger"),
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
@@ -9681,10 +9696,14 @@ max_timeout counts all rounds of a call together.
                 await work
         await c.close()
         async with m.Client(demo()) as c:
-            with pytest.raises(TypeError, match="write call\\('add', {...}\\); the options"):
+            with pytest.raises(TypeError, match="got array, not a dict; the arguments are a dict: call\\('add', {...}\\)"):
                 await c.call("add", [1])
             with pytest.raises(TypeError, match=r"progress= is called with \(done, total, message\): too many"):
                 await c.call("add", {"a": 1}, progress=lambda done: None)
+            with pytest.raises(TypeError, match=r"no option 'raise_on_error'; write call\(\), which raises ToolError, or"):
+                await c.call_tool("add", {"a": 1}, raise_on_error=False)
+            with pytest.raises(ValueError, match="timeout=datetime.timedelta.*: must be a number >= 0"):
+                await c.call("add", {"a": 1}, timeout=datetime.timedelta(seconds=3))
             with pytest.raises(ZeroDivisionError):
                 async with m.Client(demo()):
                     raise ZeroDivisionError
@@ -12063,7 +12082,7 @@ class TestSessionsOverHTTP:
             lines.call(1, "ask")
             await lines.take()
             [block] = (await lines.take())["result"]["content"]
-        assert block["text"] == "the client did not declare the capability 'elicitation'; Client(elicit=...) does"
+        assert block["text"] == "the client did not declare the capability 'elicitation'"
 
     async def test_without_sessions_a_request_ends_with_its_functions_of_at_end(self):
         app, ended = m.Server(), []
@@ -16449,6 +16468,7 @@ What does not exist is told with the nearest that does.
     ! error: no Server in two.py that is named 'app'; available: one, other
     [2]
     $ serve none.py
+    ! once
     ! error: no Server in none.py that is named 'app'; available: none
     [2]
 
@@ -16468,7 +16488,6 @@ A wrong command line is one sentence that says what is wrong.
     $ read shop://sign
     ! error: TARGET is missing; usage: ...
     [2]
-    ! once
     $ call add
     ! error: TARGET is missing; usage: ...
     [2]
@@ -16551,6 +16570,7 @@ A connection that fails, and an error of the server, are status 3.
     ! error: the server 'nothing.py' exited with status 2
     [3]
     $ tools none.py
+    ! | once
     ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
     [3]
     $ tools web.py
@@ -16624,6 +16644,12 @@ What the server is told: its folder, its environment, the revision, the roots.
     $ call where --cwd FOLDER --env COLOUR=red --revision 2025-03-26 --root FOLDER shop.py
     BASE red 2025-03-26 ['BASE']
 
+A file inherits the environment, as a script does; a command after -- inherits little of it.
+    $ call where --revision 2025-03-26 --root FOLDER shop.py
+    BASE blue 2025-03-26 ['BASE']
+    $ call where --revision 2025-03-26 --root FOLDER -- PYTHON shop.py
+    BASE None 2025-03-26 ['BASE']
+
 Arguments become what schemas of other libraries say, and hostile ones are shown.
     $ call move from=12 to=34 by=5 n=6 code=AB ids=7,8 foreign.py
     {"from": "12", "to": "34", "by": "5", "n": 6, "code": "AB", "ids": ["7", "8"]}
@@ -16645,12 +16671,6 @@ A trace is a line for each message, without secrets, on stderr; or all of it.
     $ call copy password=hunter2 --trace=full shop.py
     done
     ...
-A file inherits the environment, as a script does; a command after -- inherits little of it.
-    $ call where --revision 2025-03-26 --root FOLDER shop.py
-    BASE blue 2025-03-26 ['BASE']
-    $ call where --revision 2025-03-26 --root FOLDER -- PYTHON shop.py
-    BASE None 2025-03-26 ['BASE']
-
     ! ... --> tools/call copy #3
     ! {
     ...
@@ -16743,6 +16763,7 @@ class TestTranscripts:
     def test_as_it_is_written(self, text, cli, counter, stall, monkeypatch):
         monkeypatch.chdir(counter)
         monkeypatch.setenv("COLUMNS", "110")
+        monkeypatch.setenv("COLOUR", "blue")
         words = {"URL": stall, "FOLDER": counter.as_posix(), "BASE": counter.name,
                  "PYTHON": pathlib.Path(sys.executable).as_posix()}  # fmt: skip
         text = re.sub("|".join(words), lambda hit: words[hit[0]], text)
@@ -16764,7 +16785,6 @@ class TestTranscripts:
             call = asyncio.ensure_future(c.call_tool("work"))
             await lines.take()
             leap(6)
-        monkeypatch.setenv("COLOUR", "blue")
             with pytest.raises(m.RequestTimeout) as late:
                 await call
         assert m.complain(late.value) == 3
