@@ -6704,8 +6704,7 @@ class _ClientSession:
         if not self.lost or re.search(legacy, str(exc)):
             return False
         # A program that crashed crashes again. Others are started once more.
-        crashed = (r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed'
-                   "|serves HTTP, by|call app")
+        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|HTTP, by|call app'
         return bool(re.search(crashed, str(exc)))
 
     async def _discover(self, patience: float) -> None:
