@@ -6512,7 +6512,6 @@ CONNECTORS: list[tuple[Function, Function]] = [
 
 
 def resolve_target(target: Any, options: Any, owner: Any) -> Any:
-    """Return the Transport or Server that a Client's target and options stand for."""
     for takes, make in CONNECTORS:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
@@ -6943,8 +6942,7 @@ class _ClientSession:
 # 27. Client
 #
 # Problem. A program wants one line for each thing to do: list, call, read, subscribe.
-# Rule. Lists are read to their last page.
-# Limits. A list has 1000 pages.
+# Limits. Lists are read to their last page, of 1000 at most.
 
 __all__ += ["Client"]
 
@@ -7991,7 +7989,7 @@ class HostPolicy:
     """
 
     def __init__(self, hosts: Names | None, origins: Names):
-        self.any_address = hosts is None  # whether any IP address will do
+        self.any_address = hosts is None
         self.hosts = checked_names("allowed_hosts", hosts or (), r"\*|[^/*]+")
         self.origins = checked_names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
@@ -9076,10 +9074,10 @@ class Endpoint:
                              "is token=")
         # spec 2025-11-25: basic/transports#session-management
         if not re.fullmatch("[!-~]*", session_prefix):
-            raise ValueError(f"session_prefix={session_prefix!r}: must be visible ASCII")
+            raise ValueError(f"{session_prefix=}: must be visible ASCII")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
-            raise ValueError(f"max_body={max_body}: must be at most {MAX_MESSAGE_BYTES}")
+            raise ValueError(f"{max_body=}: must be at most {MAX_MESSAGE_BYTES}")
         self.server, self.path = server, path.rstrip("/")
         # A Guard may guard several servers, each with a URL of its own.
         self.authenticator = copy.copy(auth or Authenticator(token, verify))
@@ -9595,7 +9593,7 @@ def client_ssl(ssl: Any) -> Any:
             raise FileNotFoundError("certificates are always verified: name a file to trust")
         return create_default_context(cafile=ssl)
     except OSError as exc:
-        raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
+        raise ValueError(f"{ssl=} is not a PEM file of certificates: {exc}") from exc
 
 
 def proxy_for(url: URL) -> tuple[URL | None, Fields]:
