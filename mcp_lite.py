@@ -8754,6 +8754,7 @@ class HTTPConversation(Conversation):
 
     id = ""  # of a session
     standalone: Any = None  # the stream of a session for what no request caused
+    headers: Fields = {}  # of the answer that opens a session, and of its streams
     stores_events = False  # whether events are numbered and kept
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
@@ -8765,11 +8766,6 @@ class HTTPConversation(Conversation):
     def streams(self) -> Any:
         """Its streams of events, by name, while they go on or have kept events."""
         return weakref.WeakValueDictionary()
-
-    @property
-    def headers(self) -> Fields:
-        """Those of the answer that opens a session, and of its streams."""
-        return {SESSION_HEADER: self.id} if self.stores_events else {}  # HTTP+SSE has it in a URL
 
     @property
     def can_resume(self) -> bool:
@@ -8850,6 +8846,8 @@ class HTTPSession(HTTPConversation):
     def __init__(self, endpoint: Endpoint, caller: Caller):
         super().__init__(endpoint, caller)
         self.id = endpoint.session_prefix + os.urandom(16).hex()
+        if self.stores_events:  # HTTP+SSE has it in a URL
+            self.headers = {SESSION_HEADER: self.id}
         self.owner, self.used = caller.owner, endpoint.now
         self.standalone = Stream(self)
 
