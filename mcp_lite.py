@@ -8927,6 +8927,8 @@ def identity_of(principal: Any) -> Identity:
 
 def principals_by_token(given: Any) -> Any:
     """Return {token: principal} for token=; without a principal, the first is "bearer-1"."""
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, (str, int)) else given
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
@@ -8955,10 +8957,9 @@ class Authenticator:
             check_function("verify=", verify, "token")
         self.verify = verify or nothing
         self.locked = token is not None or verify is not None
-        principals = {} if token is None else principals_by_token(token)
         self.tokens = {
             sendable_token(text).encode(): identity_of(principal)
-            for text, principal in principals.items()
+            for text, principal in principals_by_token(token).items()
         }
 
     async def identify(self, request: HTTPRequest) -> Identity:
