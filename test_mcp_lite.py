@@ -17824,10 +17824,33 @@ class TestReadme:
         for block in blocks:
             compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_plain_function_asks_before_it_deletes_files(self, tmp_path, revision):
+        (block,) = re.findall(r"```python\n(@app.tool.*?\ndef clean_up.*?)```", self.TEXT, re.DOTALL)
+        old, runs = [str(tmp_path / f"{n}.old") for n in range(2)], []
+        for name in old:
+            pathlib.Path(name).touch()
+        admin = types.SimpleNamespace(old_files=lambda folder: runs.append(folder) or old)
+        scope = {**vars(m), "os": os, "app": m.Server("admin"), "admin": admin}
+        exec(block, scope)
+        seen, answers, arguments = [], [False, True], {"folder": "tmp"}
+
+        def answer(message, schema):
+            seen.append(message)
+            return {"value": answers.pop(0)}
+
+        async with m.Client(scope["app"], revision=revision) as c:
+            with pytest.raises(m.ToolError, match=r"must delete these files: \['.*0.old', '.*1.old'\]"):
+                await c.call("clean_up", arguments)
+        async with m.Client(scope["app"], revision=revision, elicit=answer, progress=lambda *step: seen.append(step[0])) as c:
+            assert await c.call("clean_up", arguments) == "nothing was deleted" and len([*tmp_path.iterdir()]) == 2
+            assert await c.call("clean_up", arguments) == "deleted 2 files" and not [*tmp_path.iterdir()]
+        assert (seen, runs) == (["Delete 2 files?"] * 2 + [1, 2], ["tmp"] * 3)
+
     async def test_parallel_calls_share_the_database_of_the_lifespan(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+        monkeypatch.chdir(tmp_path.parent)  # as applications do
         (block,) = re.findall(r"```python\n(async def database.*?)```", self.TEXT, re.DOTALL)
-        scope = {**vars(m), "contextlib": contextlib, "sqlite3": sqlite3}
+        scope = {**vars(m), "contextlib": contextlib, "sqlite3": sqlite3, "Path": pathlib.Path, "__file__": str(tmp_path / "shop.py")}
         exec(block, scope)
         app = scope["app"]
 
@@ -17840,7 +17863,7 @@ class TestReadme:
 
         async with m.Client(app) as c:
             numbers = await asyncio.gather(*[c.call("order") for _ in range(100)])
-        assert sorted(numbers) == [*range(1, 101)]
+        assert sorted(numbers) == [*range(1, 101)] and (tmp_path / "shop.db").exists()
 
     def test_the_test_of_scopes_passes(self):
         (block,) = re.findall(r"```python\n(def test_erasing.*?)```", self.SHEET, re.DOTALL)
