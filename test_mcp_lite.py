@@ -7502,6 +7502,17 @@ class TestSampling:
         assert app.seen[0]["content"]["type"] == "image"
 
 
+@over_each_link
+async def test_an_update_of_a_watched_resource_calls_the_function_of_the_client(link):
+    app, heard = m.Server(), []
+    app.add_resource("x://a", "text")
+    async with link.connect(app, on_resource_updated=heard.append) as c:
+        await c.subscribe("x://a", lambda params: None)
+        app.resource_updated("x://a")
+        await eventually(lambda: heard)
+        assert [params["uri"] for params in heard] == ["x://a"]
+
+
 class TestRoots:
     """spec 2025-11-25: client/roots"""
 
@@ -11553,6 +11564,13 @@ class TestTimeOnConnections:
                     whole += len(await wire.reader.readexactly(wire.left)) > 0
                 wire.drop()
             assert 0 < whole < 6
+
+    async def test_a_server_takes_a_context_for_tls_too(self, certificate):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        async with sample_app().http(port=0, ssl=context) as server:
+            async with m.Client(server.url, ssl=certificate[0]) as c:
+                assert server.url.startswith("https://") and await c.list_tools()
 
     def test_a_refusal_reaches_a_client_that_is_sending_a_long_body_over_tls(self, certificate):
         import http.client
