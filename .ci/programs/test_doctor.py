@@ -318,6 +318,7 @@ def test_a_server_gets_its_variables_whenever_it_is_started(doctor, tmp_path):
 @pytest.mark.parametrize("words, wrong", [
     (["https://h/mcp", "--env", "K=v"], "for a URL, use --header or --token"),
     (["shop.py", "--header", "K:v"], "for a command, use --env"), (["shop.py", "--token", "t"], "for a command, use --env"),
+    (["shop.py", "--ca", "shop.py"], "for a command, use --env"), (["https://h/mcp", "--ca", "none.pem"], "there is no file none.pem"),
     (["http://localhost.example/", "--token", "t"], "is not https: the token"),
     (["https://"], "a URL is http(s)://host"), (["shop.py", "--env", "K"], "expected KEY=VALUE"),
     (["https://h/mcp", "--header", "Authorization=secret"], "argument --header: expected NAME:VALUE\n"),
@@ -361,6 +362,16 @@ def test_a_server_that_wants_a_token_gets_it(doctor, monkeypatch):
         monkeypatch.setenv("MCP_LITE_TOKEN", "opensesame")
         assert doctor(url) == (0, [])
         assert doctor({}, "--call", "--strict") == (0, []), "for a URL alone"
+
+
+def test_a_certificate_that_ca_names_is_trusted_by_every_look(doctor, certificate, capsys):
+    options = {"ssl": certificate, "token": "secret", "allowed_origins": "*"}
+    with serving(mcp_lite.Server("open"), **options) as url:
+        words = [url, "--header", "Authorization: Bearer secret"]
+        assert mcp_doctor.main(words) == 3 and "pass its certificate: --ca FILE" in capsys.readouterr().err
+        assert doctor(*words, "--ca", certificate[0]) == (0, [])
+    with serving(mcp_lite.Server("open"), **{**options, "token": None}) as url:
+        assert doctor(url, "--ca", certificate[0]) == (1, [("origin", url, "")])
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])

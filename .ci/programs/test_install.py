@@ -159,6 +159,26 @@ def test_every_header_reaches_the_server_at_the_url(install, app):
     assert seen[0] == ["a b", "c:d"]
 
 
+@pytest.mark.parametrize("app", ["claude-desktop", "vscode", "cursor"])
+def test_a_certificate_that_ca_names_is_trusted_now_and_by_the_entry(install, certificate, app):
+    shop = mcp_lite.Server("tea shop")
+
+    @shop.tool
+    def add(a: int) -> int:
+        return a
+
+    served = shop.start_in_thread("http", port=0, token="secret", ssl=certificate)
+    try:
+        words = [app, served.url, "--token", "secret"]
+        status, _, err = install(*words, "--write")
+        assert status == 3 and "to trust it, pass its certificate: --ca FILE" in err
+        status, out, _ = install(*words, "--ca", os.path.relpath(certificate[0]))
+        [[entry]] = [each.values() for each in json.loads(out).values()]
+        assert (status, start(entry)) == (0, 1)
+    finally:
+        served.stop()
+
+
 @pytest.mark.parametrize("words", [["--token", "secret"], ["--header", "authorization: Bearer secret", "--token", "x"]])
 def test_a_token_becomes_a_header_where_urls_are_used(install, url, words):
     status, out, _ = install("cursor", url, *words)
@@ -192,6 +212,7 @@ def test_what_cannot_start_is_not_written_and_its_entry_is_still_printed(install
     pathlib.Path("shop.py").write_text(text)
     for more in ([], ["--write"]):
         status, out, err = install(app, target, *more)
+        assert f"it was started in the folder {os.sep}: an application may choose any folder\n" in err
         assert status == 3 and problem in err and "Traceback" not in out
         assert ("shop.py" in out) == (app != "mcpb" and not more)
     assert os.listdir(home) == [] and not [*pathlib.Path().glob("*.mcpb")]
@@ -263,7 +284,8 @@ def test_the_rest_of_a_file_stays_with_its_mode_and_a_copy(install, home):
     path.write_text(before)
     path.chmod(0o644)
     status, out, err = install("zed", "shop.py", "--write")
-    assert (status, out, err) == (0, f"{path} has shop now; as it was: {path}.bak\n", "")
+    assert (status, out) == (0, f"{path} has shop now; as it was: {path}.bak\n")
+    assert err == "Restart zed, or reload its servers.\n"
     entry = (
         f'\n        "shop": {{\n            "command": "{sys.executable}",\n            "args": [\n'
         f'                "{os.path.abspath("shop.py")}"\n            ]\n        }},'
@@ -374,6 +396,8 @@ def test_a_project_has_a_file_of_its_own(install):
         (["cursor", "http://127.example/", "--token", "t"], "is not https: its token"),
         (["cursor", "shop.py", "--header", "K:v"], "for a command, use --env KEY=VALUE"),
         (["mcpb", "shop.py", "--token", "t"], "for a command, use --env KEY=VALUE"),
+        (["cursor", "shop.py", "--ca", "shop.py"], "for a command, use --env KEY=VALUE"),
+        (["cursor", "https://h/mcp", "--ca", "none.pem"], "there is no file none.pem"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_right(install, words, problem):

@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import re
+import ssl
 import subprocess
 import sys
 import threading
@@ -463,11 +464,13 @@ def stdio_findings(words: list[str], env: Mapping[str, str]) -> Iterator[Finding
     killer.cancel()
 
 
-def knock(url: str, headers: Mapping[str, str], body: str) -> int:
+def knock(url: str, headers: Mapping[str, str], body: str, ca: Optional[str]) -> int:
     """Send one request by hand, and return the status of its answer."""
     scheme, _, host, *path = url.split("/", 3)
-    kind = http.client.HTTPSConnection if scheme == "https:" else http.client.HTTPConnection
-    connection = kind(host, timeout=REFUSAL_SECONDS)
+    connection = http.client.HTTPConnection(host, timeout=REFUSAL_SECONDS)
+    if scheme == "https:":
+        trust = ssl.create_default_context(cafile=ca)
+        connection = http.client.HTTPSConnection(host, timeout=REFUSAL_SECONDS, context=trust)
     try:
         connection.request("POST", "/" + "".join(path), body, dict(headers))
         return connection.getresponse().status
@@ -477,7 +480,7 @@ def knock(url: str, headers: Mapping[str, str], body: str) -> int:
         connection.close()
 
 
-def http_findings(url: str, revision: str) -> Iterator[Finding]:
+def http_findings(url: str, revision: str, ca: Optional[str]) -> Iterator[Finding]:
     """Knock as a web page can, which knows no token; and with headers that are wrong."""
     modern = revision >= MODERN
     usual, body = (DISCOVER_HEADERS, DISCOVER) if modern else (HEADERS, INITIALIZE)
@@ -488,9 +491,9 @@ def http_findings(url: str, revision: str) -> Iterator[Finding]:
     if modern:
         odd["headers"] = {"mcp-method": "tools/list"}
     for name, more in odd.items():
-        if knock(url, {**usual, **more}, body) < 400:
+        if knock(url, {**usual, **more}, body, ca) < 400:
             yield finding(name, url)
-    if not loopback and knock(url, usual, body) < 400:
+    if not loopback and knock(url, usual, body, ca) < 400:
         yield finding("open-door", url)
 
 
@@ -531,8 +534,8 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     url, env, headers = args.target[0], dict(args.env), dict(args.header)
     token = args.token or os.environ.get(TOKEN)
     if not re.match("(?i)https?://", url):
-        if headers or args.token:
-            raise ValueError("--header and --token are for a URL: for a command, use --env")
+        if headers or args.token or args.ca:
+            raise ValueError("--header, --token and --ca are for a URL: for a command, use --env")
         return {"env": env}
     if env:
         raise ValueError("--env is for a command: for a URL, use --header or --token")
@@ -540,7 +543,9 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
         if not re.match(f"https:|{LOOPBACK}", url, re.I):
             raise ValueError(f"{url} is not https: the token of --token or ${TOKEN} is not sent")
         headers["Authorization"] = f"Bearer {token}"
-    return {"headers": headers}
+    if args.ca and not os.path.isfile(args.ca):
+        raise ValueError(f"there is no file {args.ca}")
+    return {"headers": headers, "ssl": args.ca}
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -558,6 +563,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         add(f"--{option}", type=functools.partial(split_at, form), action="append", default=[],
             metavar=form, help=what)  # fmt: skip
     add("--token", help=f"bearer token for a URL; ${TOKEN} is safer")
+    add("--ca", metavar="FILE", help="certificates to trust for a URL, in PEM")
     add("--call", action="store_true", help="call tools that only read and need no arguments")
     add("--strict", action="store_true", help="end with status 1 for a warning, too")
     add("--json", action="store_true", help="print an object a line for each finding")
@@ -573,7 +579,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     checkup = Checkup(client)
     why, found = asyncio.run(checkup.run(args.call)), checkup.found
     if not why:
-        found += (http_findings(url, checkup.revision) if url
+        found += (http_findings(url, checkup.revision, args.ca) if url
                   else stdio_findings(words, options["env"]))  # fmt: skip
     found = [each for each in found if not each["breaks"] or apps & {*each["breaks"]}]
     if args.json:
@@ -581,7 +587,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     elif found or not why:
         report(found, checkup.seen)
     if why:
-        print(f"error: {harmless(why)}", file=sys.stderr)
+        print(f"error: {harmless(why).replace(' ssl=FILE', ' --ca FILE')}", file=sys.stderr)
         return 3
     bad = ("error", "warning")[: 1 + args.strict]
     return int(any(each["level"] in bad for each in found))

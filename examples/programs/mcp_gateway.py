@@ -435,7 +435,7 @@ def passed_on(exc: Exception, name: str = "") -> RPCError:
     return exc if isinstance(exc, RPCError) else RPCError(INTERNAL, named)
 
 
-def read_config(path: str) -> Msg:
+def read_config(path: str, ca: str | None = None) -> Msg:
     """Return the servers of an mcp.json: {name: (target, options)}; ValueError for a wrong one."""
 
     files, here = os.environ.get(FILES, ""), os.path.realpath(path)
@@ -451,7 +451,7 @@ def read_config(path: str) -> Msg:
             raise ValueError(f"{path}: {name}: it needs a command or a url")
         if not entry.get("disabled"):
             entry = with_variables(entry, f"{path}: ")
-            target, options = entry.get("url"), {"headers": entry.get("headers", {})}
+            target, options = entry.get("url"), {"headers": entry.get("headers", {}), "ssl": ca}
             if "command" in entry:
                 target = [entry["command"], *entry.get("args", ())]
                 env = {**entry.get("env", {}), FILES: f"{files}{os.pathsep}{here}"}
@@ -487,7 +487,7 @@ def targets_of(args: Any, command: list[str]) -> Msg:
     found: Msg = {}
     for target in args.target:
         if target.endswith(".json"):
-            for name, each in read_config(target).items():
+            for name, each in read_config(target, args.ca).items():
                 add_target(found, name, *each)
         elif "://" in target:
             add_target(found, target.split("/")[2], target, url_options(args, target))
@@ -507,6 +507,7 @@ def targets_of(args: Any, command: list[str]) -> Msg:
 def url_options(args: Any, url: str) -> Msg:
     """Return the options of the Client for the URL of a command line."""
     headers: Msg = {}
+    options: Msg = {"headers": headers, "ssl": args.ca}
     for word in args.header:
         name, colon, text = word.partition(":")
         if not (name and colon):
@@ -514,11 +515,11 @@ def url_options(args: Any, url: str) -> Msg:
         headers[name] = with_variables(text.strip(), "--header: ")
     token = "" if args.http else args.token or os.environ.get(TOKEN)
     if "authorization" in map(str.lower, headers):
-        return {"headers": headers}
+        return options
     if token and not re.match(r"https:|http://(localhost|127[.\d]+|\[::1\])([:/]|$)", url):
         raise ValueError(f"{url} is not https: the token of --token or ${TOKEN} is not sent. "
                          "--header 'Authorization: Bearer ...' sends it, at your risk")  # fmt: skip
-    return {"headers": headers, **({"token": token} if token else {"auth": LOGIN})}
+    return {**options, **({"token": token} if token else {"auth": LOGIN})}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -534,9 +535,12 @@ def main(argv: list[str] | None = None) -> int:
         f"${TOKEN} is safer")  # fmt: skip
     add("--header", action="append", default=[], metavar="NAME:VALUE",
         help="send it to the URL; ${NAME} is replaced from the environment")  # fmt: skip
+    add("--ca", metavar="FILE", help="certificates to trust for URLs, in PEM")
     end = words.index("--") if "--" in words else len(words)
     args, command = parser.parse_intermixed_args(words[:end]), words[end + 1 :]
     try:
+        if args.ca and not os.path.isfile(args.ca):
+            raise ValueError(f"there is no file {args.ca}")
         found = targets_of(args, command)
         gateway = Gateway(found if len(found) > 1 else [*found.values()][0])
         token = os.environ.get(TOKEN) if args.token is None else args.token

@@ -104,10 +104,15 @@ def files_of(app: Application) -> list[str]:
 # Entries.
 
 
-def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> Entry:
-    """Return how an application is told of a URL, or of a command; ValueError if it cannot be."""
+def entry_of(
+    app: Application, words: list[str], env: Entry, headers: Entry, ca: Optional[str] = None
+) -> Entry:
+    """Return how an application is told of a URL, or of a command; ValueError if it cannot be.
+
+    No application has a place for certificates to trust: with `ca`, it starts a gateway.
+    """
     if is_url(words[0]):
-        if app.url:
+        if app.url and not ca:
             if env:
                 raise ValueError("this application connects to the URL itself: use --token or "
                                  "--header in place of --env")  # fmt: skip
@@ -120,9 +125,11 @@ def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> 
         names = {name: f"HEADER_{re.sub('[^A-Z0-9]', '_', name.upper())}" for name in headers}
         env = {**{names[name]: value for name, value in headers.items()}, **env}
         more = [f"--header={name}:${{{variable}}}" for name, variable in names.items()]
-        words = [inspect.getfile(mcp.Client), "gateway", *words, *more]
-    elif headers:
-        raise ValueError("--header and --token are for a URL: for a command, use --env KEY=VALUE")
+        trust = ["--ca", ca] if ca else []
+        words = [inspect.getfile(mcp.Client), "gateway", *words, *more, *trust]
+    elif headers or ca:
+        raise ValueError("--header, --token and --ca are for a URL: for a command, use "
+                         "--env KEY=VALUE")  # fmt: skip
     if re.search(r"\.py:\w+$", words[0]):
         words = [inspect.getfile(mcp.Client), "serve", *words]
     if words[0].endswith(".py"):
@@ -385,7 +392,9 @@ def make_entry(args: argparse.Namespace, entry: Entry, name: str) -> None:
             print(write_entry(path, app.key, name, entry))
         except (OSError, ValueError, AttributeError, TypeError, RecursionError) as exc:
             raise ValueError(f"{path} is left alone: {exc}") from exc
-    if not args.write:
+    if args.write:
+        print(f"Restart {args.app}, or reload its servers.", file=sys.stderr)
+    else:
         whole = json.dumps({app.key: {name: entry}}, indent=2)
         print(as_toml(app.key, name, entry) if toml else whole)
         print(f"in {' and '.join(paths) or 'a file that is not known'}", file=sys.stderr)
@@ -410,6 +419,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         add(f"--{name}", type=functools.partial(split_at, form), action="append", default=[],
             metavar=form, help=what)  # fmt: skip
     add("--token", help="for a URL, as --header 'Authorization: Bearer TOKEN'")
+    add("--ca", metavar="FILE", help="for a URL, certificates to trust, in PEM")
     args = parser.parse_args(argv)
     bundle, env = args.app == "mcpb", dict(args.env)
     try:
@@ -418,8 +428,13 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
                 raise ValueError("a bundle has one FILE.py or FILE.py:APP")
             env["PYTHONPATH"] = os.path.dirname(inspect.getfile(mcp.Client))  # as in the bundle
         app = APPLICATIONS.get(args.app, Application({}))
-        entry = entry_of(app, args.target, env, headers_of(args))
+        if args.ca and not os.path.isfile(args.ca):
+            raise ValueError(f"there is no file {args.ca}")
+        entry = entry_of(app, args.target, env, headers_of(args), args.ca)
         offer, status = look(app, entry, None if args.project else os.sep)
+        if status and not args.project and entry.get("command") and not is_url(args.target[0]):
+            print(f"it was started in the folder {os.sep}: an application may choose any folder",
+                  file=sys.stderr)  # fmt: skip
         if status and (bundle or args.write):
             print("nothing is written", file=sys.stderr)
             return status
