@@ -11083,12 +11083,12 @@ async def redirect_for(state: str, given: str | None) -> AsyncIterator[tuple[str
 
     listener = Listener(serve)
     try:
-        root = await listener.start(url.host, url.port if given else 0)
-    except OSError as exc:
-        raise AuthError(f"cannot listen on port {url.port} for the redirect: {exc}; pass "
-                        "OAuth(redirect_uri=) with another port") from exc
-    listener.stopping = True  # each connection ends with its response
-    try:
+        try:
+            root = await listener.start(url.host, url.port if given else 0)
+        except OSError as exc:
+            raise AuthError(f"cannot listen on port {url.port} for the redirect: {exc}; pass "
+                            "OAuth(redirect_uri=) with another port") from exc
+        listener.stopping = True  # each connection ends with its response
         yield given or root + path, came
     finally:
         await listener.stop(PROBE_SECONDS)
@@ -12387,7 +12387,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
 
 def run_words(words: list[str]) -> int:
     verb = words[0] if words else ""
-    if verb in VERBS and words[1:] != ["--help"]:
+    if verb in VERBS and "--help" not in words:
         args, work = parse_line(words), VERBS[verb][0]
         if inspect.iscoroutinefunction(work):
             return asyncio.run(interruptible(talk(args)))

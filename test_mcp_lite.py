@@ -16721,6 +16721,9 @@ The help of all, and of a verb.
     $ call --help
     usage: python... mcp_lite.py VERB ... [options] TARGET
     ...
+    $ call add --help shop.py
+    usage: python... mcp_lite.py VERB ... [options] TARGET
+    ...
 """
 
 
