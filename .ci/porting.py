@@ -20,8 +20,9 @@ from mcp_lite import Client, MCPError, ToolError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REVISION = "2025-11-25"  # FastMCP cannot ask the user in the one after it
-LIBRARIES = {"fastmcp": "fastmcp==4.1.2", "sdk": "mcp==2.3.0"}
-SERVERS = {"fastmcp": "fastmcp", "fleet": "fastmcp", "sdk": "sdk"}  # and their libraries
+LIBRARIES = {"fastmcp": "fastmcp==4.1.2", "sdk": "mcp==2.3.0", "sdk 1": "mcp==1.30.0"}
+SERVERS = {"fastmcp": "fastmcp", "fleet": "fastmcp", "sdk": "sdk", "lowlevel": "sdk 1"}
+CLIENTS = ["fastmcp", "sdk"]
 CALLS = {
     "fastmcp": [
         ("find", {"text": "E"}), ("find", {"text": "E", "limit": 1}),
@@ -36,8 +37,12 @@ CALLS = {
         ("state", {"van": "V1"}), ("state", {"van": "V9"}), ("send", {"van": "V1", "hours": 2}),
         ("state", {"van": "V1"}), ("reports_count", {"states": ["a", "b", "a"]}),
     ],
+    "lowlevel": [
+        ("count", {"item": "nails"}), ("count", {"item": "bolts"}), ("take", {"item": "nails"}),
+        ("take", {"item": "nails"}), ("count", {"item": "nails"}),
+    ],
 }  # fmt: skip
-URIS = {"fastmcp": "book://Persuasion", "sdk": "library://rules"}
+URIS = {"fastmcp": "book://Persuasion", "sdk": "library://rules", "lowlevel": "stock://screws"}
 
 
 async def observe(name, command):
@@ -61,6 +66,10 @@ async def observe(name, command):
                 seen.append(("failed", known and known[0]))
         if name in URIS:
             seen.append(await c.read(URIS[name]))
+        if name == "lowlevel":
+            seen += [(each["name"], each["description"]) for each in await c.list_templates()]
+            seen.append(await c.complete("stock://{item}", "item", "s"))
+        elif name in URIS:
             prompt = await c.get_prompt("recommend", {"taste": "boats"})
             seen.append((prompt["description"], prompt["messages"]))
     return [*seen, heard]
@@ -87,7 +96,7 @@ def same_output(programs, library):
 def main():
     page = (ROOT / "examples/porting/README.md").read_text("utf-8")
     programs = dict(re.findall(r"<!-- porting: ([\w ]+) -->\n```python\n(.*?)```", page, re.DOTALL))
-    failed = len(programs) != 2 * (len(SERVERS) + len(LIBRARIES))
+    failed = len(programs) != 2 * (len(SERVERS) + len(CLIENTS))
     for name, library in SERVERS.items():
         try:
             python = install_python(LIBRARIES[library])
@@ -108,7 +117,7 @@ def main():
         failed |= not same
         for old, new in zip(*seen.values()):
             print(f"   {name}: {old}", end="\n" if old == new else f"\n!! after: {new}\n")
-    return int(failed or not all([same_output(programs, library) for library in LIBRARIES]))
+    return int(failed or not all([same_output(programs, library) for library in CLIENTS]))
 
 
 if __name__ == "__main__":
