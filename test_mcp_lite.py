@@ -5998,7 +5998,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
 
     async def test_a_path_in_a_resource_is_the_file_that_it_names(self, tmp_path):
         """A text, if it is UTF-8; the error for a file that is missing does not say where it was."""
-        (tmp_path / "plate.csv").write_text("well,µl\nA1,7\n", "utf-8")
+        (tmp_path / "plate.csv").write_bytes("well,µl\nA1,7\n".encode())
         (tmp_path / "plot.png").write_bytes(b"\x89PNG\xff")
         app = m.Server()
         app.add_resource("x://plate", tmp_path / "plate.csv")
