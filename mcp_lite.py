@@ -3095,10 +3095,10 @@ FastMCP MCPServer: Server
 ClientSession stdio_client sse_client streamablehttp_client streamable_http_client: Client
 StdioServerParameters StreamableHttpTransport: Client
 stdio_server run_async: app.run(), app.serve_stdio() or app.serve_http()
-list_tools call_tool: @app.tool
+list_tools call_tool: @app.tool; in a test, async with Client(app)
 read_resource: @app.resource
 get_prompt: @app.prompt
-custom_route: @app.route
+custom_route: @app.route("GET", "/path")
 Middleware middleware add_middleware: @app.middleware
 mount import_server: app.include
 http_app sse_app streamable_http_app: app.asgi, or app.asgi_with(path=)
@@ -3110,6 +3110,7 @@ get_access_token: ctx.principal
 get_state set_state session_id: ctx.state
 list_roots: ctx.roots
 fastmcp: ctx.server
+message: ctx.params
 types TextContent CallToolResult ToolResult ElicitResult: a dict, as on the wire
 ToolAnnotations: annotations={...}, a dict
 UserMessage AssistantMessage: Message
@@ -3203,8 +3204,9 @@ def check_function(use: str, fn: Any, *names: str, bind: Function = bind_all) ->
         bind(fn, *names)
     except ValueError:  # some functions of C do not say what they take
         pass
-    except TypeError as exc:
-        raise TypeError(f"{use} is called with ({', '.join(names)}): {exc}") from None
+    except TypeError:
+        raise TypeError(f"{use} is called with ({', '.join(names)}), but takes "
+                        f"{inspect.signature(fn)}") from None
 
 
 def check_name(method: Any) -> None:
@@ -4988,7 +4990,7 @@ async def serve_on(
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f'{transport!r} is not a transport: write run() for stdio, or '
-                         'run("http", port=8000), which a whole mcp_lite.py has')
+                         'run("http", port=8000)')
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5220,7 +5222,8 @@ class Server(Findable):
         Origin are not checked. Plain functions have threads of their own, and wait for no tool.
         """
         if not re.fullmatch("/[^{}?#]*", str(path)):
-            raise ValueError(f"route({method!r}, {path!r}): a path begins with a slash, and has no "
+            raise ValueError(f"route({method!r}, {path!r}): "
+                             'write route("GET", "/path"); a path begins with a slash, and has no '
                              "parameters")
         where = method.upper(), path.rstrip("/")
         if where in self.routes:

@@ -6705,7 +6705,7 @@ class TestServing:
         (taking(os.PathLike), "parameter 'a': .*has no JSON Schema"),
         (lambda app: app.run(port=8000), r'on stdio, not run\("http", port=8000\): no option .port.'),
         (lambda app: app.run("http", alowed_hosts=["x"]), "alowed_hosts"),
-        (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
+        (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\), but takes"),
         (lambda app: m.Image("plot.png"), "expected bytes, got 'plot.png': pass the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
@@ -6722,11 +6722,11 @@ class TestServing:
         (lambda app: app.method("a/b")(takes_sync), "'a/b': an `async def` must take a Context, not a SyncContext"),
         (lambda app: app.on("a/b")(takes_sync), "'a/b': an `async def` must take a Context, not a SyncContext"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
-        (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
-        (lambda app: m.Client(app, on_tools_changed=lambda params: 0), r"on_tools_changed= is called with \(\): missing"),
+        (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\), but takes \(message\)$"),
+        (lambda app: m.Client(app, on_tools_changed=lambda params: 0), r"on_tools_changed= is called with \(\), but takes"),
         (lambda app: m.Client(app, on_resource_updated=5), "on_resource_updated= must be a function of \\(params\\), not int"),
-        (lambda app: m.Client(app, roots=lambda context: []), r"roots= is called with \(\): missing a required argument: .context"),
-        (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\): too many"),
+        (lambda app: m.Client(app, roots=lambda context: []), r"roots= is called with \(\), but takes"),
+        (lambda app: m.Client(app).on("acme/x")(lambda: 0), r"@on\('acme/x'\) is called with \(params\), but takes"),
         (lambda app: m.Client(app).on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
         (lambda app: app.on(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
         (lambda app: app.method(print), r"@on\(\) and @method\(\) take the name of a method, not <built-in function print>"),
@@ -6735,15 +6735,15 @@ class TestServing:
          r"the handler of 'city' must be a function of \(value, arguments\), not int"),
         (lambda app: (app.add_prompt(lambda city: city, name="trip"),
                       app.complete("trip", "city")(lambda ref, argument, context: [])),
-         r"the handler of 'city' is called with \(value, arguments\): missing a required argument: 'context'"),
-        (lambda app: app.on("acme/x")(lambda ctx, params, more: 0), r"the handler of 'acme/x' is called with \(params\): missing"),
+         r"the handler of 'city' is called with \(value, arguments\), but takes"),
+        (lambda app: app.on("acme/x")(lambda ctx, params, more: 0), r"the handler of 'acme/x' is called with \(params\), but takes"),
         (lambda app: app.include("reports", m.Server()), r"write include\(server, 'reports'\)"),
         (lambda app: app.middleware(Lonely), r"a middleware "),
         (lambda app: m.Server(stateless_http=True), "no option 'stateless_http'; write sessions=False$"),
         (lambda app: app.asgi_with(frozen=1), "no option 'frozen'; available: path, token, [a-z_, ]*, max_body$"),
         (lambda app: m.Client(app, read_timeout_seconds=5), r"^Client\(Server\('mcp_lite'\)\): no option 'read_timeout_seconds'; write timeout=$"),
         (lambda app: m.Client(app).subscribe("a://b", 5), "callback= must be a function of \\(params\\), not int"),
-        (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\): too many"),
+        (lambda app: m.Client(app).listen(tools=True, callback=lambda: 0), r"callback= is called with \(params\), but takes"),
         (lambda app: m.Client("server", stderr=sys.stderr), "stderr= must be a function of \\(line\\), not "),
         (lambda app: m.Client("server", env={"PORT": 8000}), "env=: PORT must be a str, not 8000"),
         (lambda app: m.Client("http://localhost/", headers={"X-Team": None}), "x-team"),
@@ -6751,7 +6751,7 @@ class TestServing:
         (lambda app: m.Client(app, progress=True), "progress= must be a function of \\(done, total, message\\), not bool"),
         (lambda app: m.Client(app, sample=False), "sample= must be a function of \\(params\\), not bool"),
         (lambda app: app.asgi_with(verify={"secret": 1}), "^verify= must be a function of \\(token\\), not dict$"),
-        (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
+        (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\), but takes"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
         (lambda app: app.tool("now", timeout="3")(lambda: 1), "timeout='3': must be a number >= 0"),
@@ -6797,7 +6797,7 @@ class TestServing:
          r"input_schema=: missing in the function: \['c'\]; never passed to it: none$"),
         (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"never passed to it: \['b'\]$"),
         (lambda app: app.method("tools/list")(print), "middleware"),
-        (lambda app: app.method("a/b")(lambda params: {}), r"the handler of 'a/b' is called with \(ctx, params\): too many"),
+        (lambda app: app.method("a/b")(lambda params: {}), r"the handler of 'a/b' is called with \(ctx, params\), but takes"),
         (lambda app: app.tool(task="maybe")(print), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
@@ -6806,11 +6806,11 @@ class TestServing:
         (lambda app: app.add_tool(6, name="six"), "tool 'six': 6 is not a function"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "access_token": "a"}}), "use a Principal, or a dict without it"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "expires_at": "2020"}}), "expires_at of a principal must be like time.time"),
-        (lambda app: app.route("/x", ["GET"])(print), r"route\('/x', \['GET'\]\): a path begins"),
+        (lambda app: app.route("/x", ["GET"])(print), r"route\('/x', \['GET'\]\): write route\(\"GET\", \"/path\"\); a path begins"),
         (lambda app: app.asgi_with(token={"a": {"subject": "x", "token": "a"}}), "use a Principal, or a dict without it"),
-        (lambda app: app.route("/x", "GET")(print), r"route\('/x', 'GET'\): a path begins with a slash"),
+        (lambda app: app.route("/x", "GET")(print), r"route\('/x', 'GET'\): write route\(\"GET\", \"/path\"\); a path begins with a slash"),
         (lambda app: app.route("GET", "/x/{id}")(print), "a path begins with a slash, and has no parameters"),
-        (lambda app: app.route("GET", "/x")(lambda: "hi"), r"the page /x is called with \(request\): too many"),
+        (lambda app: app.route("GET", "/x")(lambda: "hi"), r"the page /x is called with \(request\), but takes"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
     def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
@@ -6871,7 +6871,7 @@ class TestServing:
             (client, "serverInfo", r"did you mean server_info\?$", "available"),
             (app, "add_tools", r"did you mean add_tool\?$", "available"),
             (app, "agsi", r"did you mean asgi\?$", "available"),
-            (app, "call_tool", "write @app.tool$", "add_tool"),
+            (app, "call_tool", r"write @app.tool; in a test, async with Client\(app\)$", "add_tool"),
             (app, "http_app", "write app.asgi", "available"),
             (client, "session", "write ctx.log, ctx.elicit, .*, or the Client itself$", "available"),
         ):
@@ -9709,7 +9709,7 @@ max_timeout counts all rounds of a call together.
         async with m.Client(demo()) as c:
             with pytest.raises(TypeError, match="got array, not a dict; the arguments are a dict: call\\('add', {...}\\)"):
                 await c.call("add", [1])
-            with pytest.raises(TypeError, match=r"progress= is called with \(done, total, message\): too many"):
+            with pytest.raises(TypeError, match=r"progress= is called with \(done, total, message\), but takes"):
                 await c.call("add", {"a": 1}, progress=lambda done: None)
             with pytest.raises(TypeError, match=r"no option 'raise_on_error'; write call\(\), which raises ToolError, or"):
                 await c.call_tool("add", {"a": 1}, raise_on_error=False)
