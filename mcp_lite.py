@@ -3095,7 +3095,9 @@ FastMCP MCPServer: Server
 ClientSession stdio_client sse_client streamablehttp_client streamable_http_client: Client
 StdioServerParameters StreamableHttpTransport: Client
 stdio_server run_async: app.run(), app.serve_stdio() or app.serve_http()
-list_tools call_tool: @app.tool; in a test, async with Client(app)
+list_tools call_tool: @app.tool, or add_tool(input_schema=); in a test, async with Client(app)
+list_resources list_resource_templates: @app.resource
+list_prompts: @app.prompt
 read_resource: @app.resource
 get_prompt: @app.prompt
 custom_route: @app.route("GET", "/path")
@@ -3296,7 +3298,7 @@ class Signature:
     def convert(self, given: Schema, context: Any) -> Schema:
         """Return the arguments as the function takes them; SchemaError if they do not fit."""
         for name in self.bound:  # else **kwargs would let a caller replace it
-            if name in given:
+            if name in given and not self.whole:
                 raise SchemaError(join_path(name), "unexpected property")
         if self.context:  # a copy: a function that asks may change it, and the request must not
             given = to_json(given)

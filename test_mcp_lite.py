@@ -4131,6 +4131,11 @@ class TestHosts:
         assert len(json.dumps(tool)) < 100_000
         assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
 
+    async def test_a_bound_name_may_be_one_of_the_schema_where_a_dict_takes_all(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        fn = functools.partial(lambda name, arguments: f"{name} {arguments}", name="a")
+        assert await value_of(fn, {"name": "z"}, input_schema=schema) == "a {'name': 'z'}"
+
     @pytest.mark.parametrize("text, total", [("7", 70_000), ("", 0)])
     async def test_ten_thousand_arguments_as_text_are_understood_in_one_pass(self, text, total):
         schema, given = {"additionalProperties": {"type": "integer"}}, {f"a{n}": text for n in range(10_000)}
@@ -6871,7 +6876,8 @@ class TestServing:
             (client, "serverInfo", r"did you mean server_info\?$", "available"),
             (app, "add_tools", r"did you mean add_tool\?$", "available"),
             (app, "agsi", r"did you mean asgi\?$", "available"),
-            (app, "call_tool", r"write @app.tool; in a test, async with Client\(app\)$", "add_tool"),
+            (app, "call_tool", r"write @app.tool, or add_tool\(input_schema=\); in a test, async with Client\(app\)$", "29"),
+            (app, "list_resources", "write @app.resource$", "available"),
             (app, "http_app", "write app.asgi", "available"),
             (client, "session", "write ctx.log, ctx.elicit, .*, or the Client itself$", "available"),
         ):
