@@ -1795,26 +1795,27 @@ class Peer(Requester):
         """Take on the messages of a batch now, for the next message may cancel them; return what
         sends their answers as one batch."""
         answers: list[Msg] = []
-        room = MAX_MESSAGE_BYTES // 2  # for long answers; the short ones share the other half
+        room = MAX_MESSAGE_BYTES // 2  # for long answers
+        short = room // MAX_ITEMS  # answers of this length always fit in the other half
 
         async def collect(msg: Msg) -> None:
             nonlocal room
             if "method" in msg:  # progress, or a question: the answer is still to come
                 await send(msg)
                 return
-            size = len(encode(msg))
-            if size > max(room, MAX_MESSAGE_BYTES // 2 // MAX_ITEMS):
+            length = len(encode(msg))
+            if length > max(room, short):  # reply() sends a short error instead
                 raise LimitExceeded("the responses of this batch are too long")
-            room -= size
+            room -= length
             answers.append(msg)
 
         async def finish() -> None:
-            if running:
-                await asyncio.wait(running)
+            if tasks:
+                await asyncio.wait(tasks)
             if answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
                 await send(answers)
 
-        running: set[Any] = {
+        tasks: set[Any] = {
             self.dispatch(msg, collect, caller, size // len(msgs)) for msg in msgs
         } - {None}
         return finish()
