@@ -1628,15 +1628,15 @@ class Requester:
                     pending.send = send
                 await send({"jsonrpc": "2.0", "id": req_id, "method": method,
                             "params": {**params, "_meta": meta}})
-                pending.send = send
+                pending.send = send  # not before: no cancellation overtakes its request
                 answer = await pending.answer
             if pending.reports:
                 await asyncio.wait(pending.reports, timeout=patience)
         except asyncio.CancelledError:
-            self._cancel_request(req_id, "the caller was cancelled")
+            self._give_up(req_id, "the caller was cancelled")
             raise
         except RequestTimeout:
-            self._cancel_request(req_id, "timeout")
+            self._give_up(req_id, "timeout")
             self.pending.pop(req_id, None)  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
             if longest >= patience and deadline.loop.time() > deadline.last - 0.01:
@@ -1652,12 +1652,13 @@ class Requester:
         return RequestTimeout(f"{self.name} did not {work} within {seconds:g} seconds; {option}=N "
                               f"waits longer{self.transport.hint()}")
 
-    def _cancel_request(self, req_id: ReqId, reason: str) -> Task | None:
+    def _give_up(self, req_id: ReqId, reason: str) -> Task | None:
         """Give a request up; return the task that notifies the peer, if there is one."""
         pending = self.pending.get(req_id)  # None: it is answered
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if (pending is None or pending.method == "initialize" or self.lost
-                or self.transport.abandon(req_id) or pending.send is None):
+        if not pending or pending.method == "initialize" or self.lost:
+            return None
+        if self.transport.abandon(req_id) or pending.send is None:  # the peer knows, or need not
             return None
         return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
@@ -1671,12 +1672,11 @@ class Requester:
         progress: Any = params.get("progress")
         pending = self.pending.get(own_id(params.get("progressToken")))
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
-        if (pending is None or type(progress) not in (int, float)
-                or progress <= pending.progress):
+        if not pending or type(progress) not in (int, float) or progress <= pending.progress:
             return
         pending.progress = progress
         pending.deadline.renew()
-        if pending.on_progress is not None and len(pending.reports) < MAX_REPORTS:
+        if pending.on_progress and len(pending.reports) < MAX_REPORTS:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
@@ -1708,8 +1708,7 @@ class Peer(Requester):
     """
 
     end_reason = ""  # for requests that we cut off
-    #: whether it serves many clients, whose ids may be the same: no request is found by its id.
-    #: Over HTTP one such Peer serves the modern era.
+    #: whether it serves many clients, whose ids may be the same: all of the modern era over HTTP
     many_clients = False
     #: whether what is neither request nor response gets an error: a client sends none
     answers_garbage = False
@@ -1719,14 +1718,11 @@ class Peer(Requester):
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
-        # What changes with each request has no default in the class: CPython is slow to read what
-        # stands in both.
         self.limit = MAX_IN_FLIGHT  # requests that are served at once
         self.serving = 0  # requests that have a slot
         self.unread = 0  # responses that are being written
         self.session = Session()
-        #: not in one table with our requests, for both ends number from 1
-        self.incoming: dict[Any, Exchange] = {}
+        self.incoming: dict[Any, Exchange] = {}  # by key
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.queue: OrderedDict[Future, None] = OrderedDict()  # requests that wait for a slot
 
@@ -1832,20 +1828,19 @@ class Peer(Requester):
             self.resolve(members["id"], type(exc)(
                 f"{self.name} answered {pending.method} with a malformed message: {exc}"))
             return None
-        # Wrong params may be a notification's. spec: basic/patterns/cancellation#error-handling
-        is_garbage = exc.code != INVALID_PARAMS and not {"result", "error"} & members.keys()
         req_id = readable_id(msg)
-        if req_id is None and not (is_garbage and self.answers_garbage):
-            return None
+        if req_id is None:  # no request that we can read
+            is_response = {"result", "error"} & members.keys()
+            # spec: basic/patterns/cancellation#error-handling
+            is_notification = exc.code == INVALID_PARAMS
+            if is_response or is_notification or not self.answers_garbage:
+                return None
         return self.tasks.spawn(send(error(req_id, exc)))
 
     # Requests of the peer.
 
     def accept(self, msg: Msg, send: Send, caller: Caller, size: int) -> Exchange:
-        """Take a request on; from now on it can be cancelled. reply() must follow.
-
-        Raises RPCError if its id is taken, or too many bytes of requests run or wait.
-        """
+        """Take a request on; from now on it can be cancelled. reply() must follow."""
         exchange: Exchange = self.exchange_class(self, msg, send, caller)
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
@@ -1885,33 +1880,32 @@ class Peer(Requester):
 
     async def _response_to(self, exchange: Exchange) -> Msg:
         """Wait for a slot, and serve a request; whatever happens is its response."""
-        slot = None
+        turn = None  # comes when another leaves its slot
         try:
             if self.serving < self.limit or exchange.method == "ping":
                 self.serving += 1
             else:  # a semaphore loses slots before Python 3.11
-                slot = get_running_loop().create_future()
-                self.queue[slot] = None
-                await slot
-            answer = await self.serve(exchange)
-            return {"jsonrpc": "2.0", "id": exchange.req_id, "result": answer}
+                turn = get_running_loop().create_future()
+                self.queue[turn] = None
+                await turn
+            return {"jsonrpc": "2.0", "id": exchange.req_id, "result": await self.serve(exchange)}
         except GeneratorExit:  # the loop has ended, and Python ends what it has left
             raise
         except BaseException as exc:  # a handler ends neither the process nor another request
             return self._failure(exchange, exc)
         finally:
-            self._end_slot(slot)
+            self._leave_slot(turn)
 
-    def _end_slot(self, slot: Future | None) -> None:
+    def _leave_slot(self, turn: Future | None) -> None:
         """Pass a slot to the next in the queue, before a new request can take it."""
-        if slot and slot.cancelled():  # it was still waiting
-            self.queue.pop(slot, None)
+        if turn and turn.cancelled():  # its request has left the queue, and had no slot
+            self.queue.pop(turn, None)
             return
         self.serving -= 1
         while self.queue and self.serving < self.limit:
-            following, _ = self.queue.popitem(last=False)
-            if not following.done():
-                following.set_result(None)
+            next_turn, _ = self.queue.popitem(last=False)
+            if not next_turn.done():
+                next_turn.set_result(None)
                 self.serving += 1
 
     def _unsendable(self, exchange: Exchange, exc: Exception) -> Msg:
@@ -1940,11 +1934,11 @@ class Peer(Requester):
         method, params = msg["method"], msg.get("params", {})
         if method == "notifications/progress":
             return self._take_progress(params)
-        # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
+        # spec: basic/patterns/cancellation#error-handling
         req_id = params.get("requestId") if method == "notifications/cancelled" else None
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         if exchange is None or exchange.method == "initialize":  # which is never cancelled
-            # Even a cancellation: by one, a modern server ends a subscription.
+            # Cancellations, too: by one, a modern server ends a subscription.
             self.call_back(self.on_notification, msg, send, caller)
         else:
             logger.info("%s cancelled request %.100r: %.200r", self.name, req_id,
@@ -2000,22 +1994,24 @@ class Peer(Requester):
         """Give up our requests, and notify the peer; cancel what we serve, with the error
         `end_reason` if that is not empty."""
         self.end_reason = end_reason
-        waited: set[Any] = {self._cancel_request(each, "the caller has gone")
-                            for each in [*self.pending]} - {None}
+        # First tell the peer, for fail_all() forgets our requests.
+        writing: set[Any] = {self._give_up(each, "the caller has gone") for each in [*self.pending]}
         self.fail_all(f"this program has closed the connection to {self.name}")
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
-        self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
-        running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
-        for each in self.incoming.values():
-            each.over |= not end_reason  # without a reason, it gets no response
-        for task in running:
+        this = asyncio.current_task()  # of a handler or a callback that closes us: it may go on
+        self.tasks.running.discard(this)
+        served = {each.task for each in self.incoming.values()} - {None, this}
+        for task in served:
             task.cancel()
-        if end_reason:  # time to write it; who cannot is cancelled again by tasks.close()
-            waited |= running
-        if waited:
-            await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
-        await self.tasks.close()
+        if end_reason:
+            writing |= served
+        else:
+            for each in self.incoming.values():
+                each.over = True  # it gets no response
+        if writing := writing - {None}:
+            await asyncio.wait(writing, timeout=FAREWELL_SECONDS)
+        await self.tasks.close()  # of those that could not write in time, too
 
 # ======
 # Part III. A server
