@@ -1354,52 +1354,6 @@ async def nowhere(msg: Payload) -> None:
     """Send nothing."""
 
 
-def subject_of(msg: Msg) -> tuple[str, str | None]:
-    """Return the method of an announcement, and the URI or the id of a task."""
-    params = msg.get("params", {})
-    return msg["method"], params.get("uri", params.get("taskId"))
-
-
-class Outbox:
-    """Announcements on their way to one reader; `too_slow` is called if too many wait."""
-
-    def __init__(self, spawn: Function, too_slow: Action):
-        self.spawn, self.too_slow = spawn, too_slow
-        self.send: Send | None = None  # once the reader is ready
-        self.sending = self.closed = False  # whether a task sends; whether nothing more is taken
-        self.waiting: dict[Any, Msg] = {}  # by subject
-
-    def put(self, msg: Msg) -> None:
-        if self.closed:
-            return
-        self.waiting[subject_of(msg)] = msg
-        if len(self.waiting) > MAX_WAITING:
-            self.close()
-            self.too_slow()
-        else:
-            self.open(self.send)
-
-    def open(self, send: Send | None) -> None:
-        """Send what waits, and what comes later, to the reader; None: not yet."""
-        self.send = send
-        if self.waiting and send and not self.sending:
-            self.sending = True
-            self.spawn(self._deliver(send))
-
-    async def _deliver(self, send: Send) -> None:
-        try:
-            while self.waiting:
-                await send(self.waiting.pop(next(iter(self.waiting))))
-            self.sending = False
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        self.closed = True
-        self.waiting.clear()
-
-
 class Transport:
     """A channel for one conversation. To bring your own, subclass it: write read() and write().
 
@@ -1407,16 +1361,16 @@ class Transport:
     """
 
     name = "peer"  #: what to call the other end in messages
+    reason = "closed the connection"  #: what explain() says, unless a channel knows more
+    ended_here = False  #: whether we stopped reading: the other end still reads
+    #: seconds that running requests get when the channel has ended; None for as long as it takes
+    grace: float | None = GRACE_SECONDS
+    outlives_server = False  #: whether it goes on when the server is started again
+    waits_for_user = 0  #: how many wait for the user: above 0, no request is given up
     # A channel calls these two, which the Peer and the Client set.
     failed: Callable[[ReqId, MCPError], None] = nothing  #: when a request cannot be answered
     #: when announcements may have been missed; True: the session has gone, too
     interrupted: Callable[[bool], Any] = nothing
-    outlives_server = False  #: whether it goes on when the server is started again
-    #: seconds that running requests get when the channel has ended; None for as long as it takes
-    grace: float | None = GRACE_SECONDS
-    waits_for_user = 0  #: how many wait for the user: above 0, no request is given up
-    ended_here = False  #: whether we stopped reading: the other end still reads
-    reason = "closed the connection"  #: what explain() says, unless a channel knows more
     inbox: Inbox
     _closing: Future | None = None
 
@@ -1483,7 +1437,7 @@ class Inbox:
 
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] once the inbox is closed."""
-        if self.items:  # else a fast writer in another thread stops the loop
+        if self.items:  # a fast writer in another thread must not stop the loop
             await asyncio.sleep(0)
         await self._sleep_until(lambda: self.items or self.closed)
         items = [self.items.popleft() for _ in range(len(self.items))]
@@ -1540,6 +1494,52 @@ def memory_transports() -> tuple[Transport, Transport]:
     """Return the two ends of a channel in memory; they may be used in two threads."""
     ours, theirs = Inbox(), Inbox()
     return MemoryTransport(ours, theirs), MemoryTransport(theirs, ours)
+
+
+def subject_of(msg: Msg) -> tuple[str, str | None]:
+    """Return the method of an announcement, and the URI or the id of a task."""
+    params = msg.get("params", {})
+    return msg["method"], params.get("uri", params.get("taskId"))
+
+
+class Outbox:
+    """Announcements on their way to one reader; `too_slow` is called if too many wait."""
+
+    def __init__(self, spawn: Function, too_slow: Action):
+        self.spawn, self.too_slow = spawn, too_slow
+        self.send: Send | None = None  # once the reader is ready
+        self.sending = self.closed = False  # whether a task sends; whether nothing more is taken
+        self.waiting: dict[Any, Msg] = {}  # by subject
+
+    def put(self, msg: Msg) -> None:
+        if self.closed:
+            return
+        self.waiting[subject_of(msg)] = msg
+        if len(self.waiting) > MAX_WAITING:
+            self.close()
+            self.too_slow()
+        elif self.send:
+            self.open(self.send)
+
+    def open(self, send: Send) -> None:
+        """Send what waits, and what comes later: the reader is ready."""
+        self.send = send
+        if self.waiting and not self.sending:
+            self.sending = True
+            self.spawn(self._deliver(send))
+
+    async def _deliver(self, send: Send) -> None:
+        try:
+            while self.waiting:
+                await send(self.waiting.pop(next(iter(self.waiting))))
+            self.sending = False
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.closed = True
+        self.waiting.clear()
 
 ####
 # 9. Peer
@@ -4871,7 +4871,7 @@ class Conversation(Peer):
     def listen(self, send: Send | None) -> None:
         """Send announcements here, from the end of the handshake on."""
         self.listener = send
-        if self.session.state == READY:
+        if send and self.session.state == READY:
             self.outbox.open(send)
 
     def _too_slow(self) -> None:
