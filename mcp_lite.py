@@ -1141,7 +1141,7 @@ class Deadline:
         self.timer: Any = None
 
     async def __aenter__(self) -> Deadline:
-        self.cancelling = self.task.cancelling() if _COUNTED else 0  # cancellations by others
+        self.others = self.task.cancelling() if _COUNTED else 0  # cancellations, not ours
         self.renew()
         return self
 
@@ -1161,8 +1161,8 @@ class Deadline:
     async def __aexit__(self, kind: Any, *_: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = self.task.uncancel() if _COUNTED else 0  # more, if others have cancelled it, too
-            if kind is asyncio.CancelledError and left <= self.cancelling:
+            others = self.task.uncancel() if _COUNTED else 0  # more, if they cancelled it since
+            if kind is asyncio.CancelledError and others <= self.others:
                 raise self.problem from None
 
 
@@ -1192,6 +1192,19 @@ def call_on(loop: Any, fn: Function, *args: Any) -> None:
     else:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(fn, *args)
+
+
+def settle_future(future: Future, value: Any = None, exc: BaseException | None = None) -> None:
+    if future.done():
+        return
+    if exc is None:
+        future.set_result(value)
+    elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
+        # A future cannot carry StopIteration; GeneratorExit would close the coroutines that wait;
+        # the other two would end the loop.
+        future.set_exception(RuntimeError(f"{type(exc).__name__} was raised: {exc}"))
+    else:
+        future.set_exception(exc)
 
 
 class Tasks:
@@ -1244,8 +1257,10 @@ class Threads:
     def __init__(self, limit: int):
         import queue
 
-        self.threads = self.jobs = 0  # jobs wait or run
-        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # even if many are blocked
+        self.threads = 0
+        self.jobs = 0  # that wait or run
+        self.limit = limit  # of threads that are not blocked
+        self.ceiling = limit + 10 * TOOL_THREADS  # of all threads
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
 
@@ -1261,7 +1276,7 @@ class Threads:
         return future
 
     def _grow(self, jobs: int) -> None:
-        """Start a thread if there are fewer than `jobs`, and than the limits."""
+        """Start a thread, unless there are enough for so many jobs, or too many."""
         if self.threads >= min(jobs, self.limit, self.ceiling):
             return
         try:
@@ -1298,7 +1313,7 @@ class Threads:
                 self.shrink(self.limit)
 
     def shrink(self, most: int) -> None:
-        """Let threads end when the waiting jobs are done, until so many are left."""
+        """Let all threads but so many end, once the jobs that wait now are done."""
         while self.threads > most:
             self.queue.put(None)
             self.threads -= 1
@@ -1310,27 +1325,14 @@ class Threads:
             self.shrink(self.jobs)
 
 
-def settle_future(future: Future, value: Any = None, exc: BaseException | None = None) -> None:
-    if future.done():
-        return
-    if exc is None:
-        future.set_result(value)
-    elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry StopIteration; GeneratorExit would close the coroutines that wait;
-        # the other two would end the loop.
-        future.set_exception(RuntimeError(f"{type(exc).__name__} was raised: {exc}"))
-    else:
-        future.set_exception(exc)
-
-
 def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     """Return a timer that ends the process, for handlers that ignore their cancellation."""
 
-    def bite() -> None:
+    def end() -> None:
         logger.error("a handler did not end in time: the process ends without waiting for it")
         os._exit(status)
 
-    timer = threading.Timer(seconds, bite)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     return timer
