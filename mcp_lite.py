@@ -600,7 +600,7 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form: it becomes "?".
     data = _to_json(msg).encode("utf-8", "replace")
-    # First a rough count, signs in strings included.
+    # This counts signs in strings, too; the exact count is slow.
     if len(data) > MAX_ELEMENTS and (
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
@@ -636,7 +636,7 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
-    # A program may colour its output, even after a byte order mark. (`in` would be slower.)
+    # A program may colour its output, even after a byte order mark.
     if data.find(b"\x1b", 0, 4) >= 0:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
@@ -652,6 +652,9 @@ def decode(data: bytes) -> JSON:
         raise ProtocolError(f"not JSON: {str(exc)[:200]}", code=PARSE_ERROR) from None
 
 
+_ALL_BUT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
+
+
 def _check_bounds(data: bytes) -> None:
     """Refuse a message that costs too much to parse."""
     if len(data) > MAX_MESSAGE_BYTES:
@@ -660,10 +663,11 @@ def _check_bounds(data: bytes) -> None:
         return  # it is too short for so many elements, and has too few brackets to be so deep
     # What stands in strings does not count. Without escaped quotes, each second piece is a string.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    most = 4 * MAX_ELEMENTS + 1  # an element has four quotes at most, of its key and its value
+    most = 4 * MAX_ELEMENTS + 1  # pieces: an element has four quotes, of its key and its value
     pieces = unescaped.split(b'"', most)
     outside = b"".join(pieces[::2])
     brackets = outside.translate(None, _ALL_BUT_BRACKETS)
+    # Before an element stands a comma, or an opening bracket.
     if len(pieces) > most or len(brackets) // 2 + outside.count(b",") > MAX_ELEMENTS:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
     if re.search(rb"(?<!\d)\d{%d}" % (MAX_DIGITS + 1), outside):
@@ -675,22 +679,22 @@ def _check_bounds(data: bytes) -> None:
             raise LimitExceeded(f"a message is nested deeper than {MAX_DEPTH} levels")
 
 
-_ALL_BUT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
-_ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
+_ID = rb'"id": ?(?P<id>0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
-def find_message(data: bytes) -> Msg | None:
+def guess_message(data: bytes) -> Msg | None:
     """Guess the id and the kind of a message that decode() refuses: a request then fails at once.
-    The official SDKs write the id before the kind, or last.
+    The official SDKs write the id just before the kind, or last.
 
-    >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
+    >>> guess_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     {'id': 7, 'result': None}
     """
-    head = re.match(rb'\{(?:"jsonrpc": ?"2\.0", ?%b, ?)?"(method|result|error)"' % _ID, data)
-    if head is None:
+    start = re.match(rb'\{(?:"jsonrpc": ?"2\.0", ?%b, ?)?"(?P<kind>method|result|error)"'
+                     % _ID, data)
+    if start is None:
         return None
-    found = head if head[1] else re.search(rb", ?%b\}\s*$" % _ID, data)
-    return {"id": json.loads(found[1]), head[2].decode(): None} if found else None
+    found = start if start["id"] else re.search(rb", ?%b\}\s*$" % _ID, data)
+    return {"id": json.loads(found["id"]), start["kind"].decode(): None} if found else None
 
 
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
@@ -1741,7 +1745,7 @@ class Peer(Requester):
                 self.check_batch(msg)
         except ProtocolError as exc:
             self.show("<", exc)
-            self.refuse(exc, send, find_message(data if encoded else exc.start))
+            self.refuse(exc, send, guess_message(data if encoded else exc.start))
             return
         self.show("<", msg)
         size = len(data) if encoded else 0  # 0: to be counted, for HTTPTransport has decoded it
