@@ -1263,8 +1263,8 @@ class Threads:
 
         self.threads = 0
         self.jobs = 0  # that wait or run
-        self.limit = limit  # of threads that are not blocked
-        self.ceiling = limit + 10 * TOOL_THREADS  # of all threads
+        self.limit = limit  # of threads: see rule 4
+        self.ceiling = limit + 10 * TOOL_THREADS  # even if many are blocked
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
 
@@ -1645,7 +1645,7 @@ class Requester:
             self._give_up(req_id, "timeout")
             self.pending.pop(req_id, None)  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
-            if longest >= patience and deadline.loop.time() > deadline.last - 0.01:
+            if longest >= patience and deadline.loop.time() > deadline.last - 0.01:  # in all
                 raise self.late(f"answer {method}", longest, "max_timeout") from None
             raise self.late(f"answer {method}", patience) from None
         finally:
@@ -1719,7 +1719,7 @@ class Peer(Requester):
     #: whether what is neither request nor response gets an error: a client sends none
     answers_garbage = False
     on_lost = nothing  # is called once, when the channel has ended
-    exchange_class: Any = Exchange  # of the requests that arrive
+    exchange_class: Any = Exchange
 
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
