@@ -3166,7 +3166,7 @@ if not TYPE_CHECKING:
             raise ImportError(f"{__name__} has {no_such('name', name, ())}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    def __dir__() -> list[str]:  # what Python suggests in place of a wrong name
+    def __dir__() -> list[str]:  # what Python suggests for a wrong name
         return __all__
 
 
@@ -3273,9 +3273,11 @@ class Signature:
             hint = hints[name]
             if name == "self":
                 raise TypeError("register the method of an object: app.add_tool(K().method)")
+            if isinstance(p.default, bool) and hint is EMPTY:
+                hint = bool  # else the text "no" is true
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
-                is_star = p.kind is p.VAR_POSITIONAL
-                remedy = f"a list in place of *{name}" if is_star else f"no `/` after {name!r}"
+                remedy = (f"a list in place of *{name}" if p.kind is p.VAR_POSITIONAL
+                          else f"no `/` after {name!r}")
                 raise TypeError(f"JSON names every argument: write {remedy}")
             if p.kind is p.VAR_KEYWORD:
                 rest = shapes.of(hint)
@@ -3406,7 +3408,7 @@ class Template:
     def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri`, a canonical one, is not of it."""
         path, _, query = uri.partition("?") if self.query else (uri, "", "")
-        # Most URIs differ from a template at the start, and a pattern takes three times as long.
+        # Most URIs differ at the start; a pattern takes three times as long.
         if not (uri.startswith(self.start) and len(uri) <= MAX_URI_CHARS
                 and (found := self.path.fullmatch(path))):
             return None
@@ -12288,9 +12290,9 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
             headers = {name: text.strip() for name, text in pairs(args.header, ":").items()}
             options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
         else:
-            # A file sees what it sees as a script, but for what is for this program.
-            own = {} if isinstance(args.target, list) else {
-                name: value for name, value in os.environ.items() if name[:8] != "MCP_LITE"}
+            # A file sees what it sees as a script, without what is for this program.
+            own = {} if isinstance(args.target, list) else without(
+                os.environ, TOKEN_VARIABLE, "MCP_LITE_TRACE")
             options.update(env={**own, **pairs(args.env)}, cwd=args.cwd, stderr=person.quote)
         return Client(
             args.target, revision=args.revision, roots=args.root or None,

@@ -4131,6 +4131,14 @@ class TestHosts:
         assert len(json.dumps(tool)) < 100_000
         assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
 
+    async def test_a_default_that_is_a_bool_makes_its_parameter_a_boolean(self):
+        def purge(folder, delete=False, anything: typing.Any = False):
+            return f"{folder} {delete} {anything}"
+
+        assert (await define(purge))["inputSchema"]["properties"]["delete"] == {"type": "boolean", "default": False}
+        assert await value_of(purge, {"folder": "a", "delete": "false", "anything": "no"}) == "a False no"
+        assert await value_of(purge, {"folder": "a", "delete": "no"}) == "delete: expected boolean, got string"
+
     async def test_a_bound_name_may_be_one_of_the_schema_where_a_dict_takes_all(self):
         schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
         fn = functools.partial(lambda name, arguments: f"{name} {arguments}", name="a")
