@@ -389,8 +389,8 @@ class WireError(MCPError):
     """An error object of JSON-RPC: {"code": code, "message": message, "data": data}."""
 
     def __init__(self, code: int, message: str, data: JSON = None):
-        self.code, self.message, self.data = code, str(message), data
-        super().__init__(self.message)
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -508,13 +508,16 @@ FOR_THE_PEER = (RPCError, SchemaError, CapabilityMissing, ToolError)
 
 def wire_error(exc: MCPError) -> Msg:
     """Return an error as JSON-RPC has it: {"code", "message", "data"?}."""
-    problem = {"code": exc.code, "message": exc.args[0]}
+    problem = {"code": exc.code, "message": str(exc.args[0])}
     return problem if exc.data is None else {**problem, "data": exc.data}
 
 
-def handler_error(exc: BaseException) -> MCPError:
-    """Return the error that the peer gets for what a handler raised."""
-    return exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error")
+def handler_error(what: str, exc: BaseException) -> MCPError:
+    """Return the error that the peer gets for what a handler raised; log any other."""
+    if isinstance(exc, FOR_THE_PEER) and isinstance(exc.code, int):
+        return exc
+    logger.error("%s failed", what, exc_info=exc)
+    return MCPError("Internal error")
 
 ####
 # 3. JSON-RPC
@@ -691,7 +694,7 @@ def guess_message(data: bytes) -> Msg | None:
     """
     start = re.match(rb'\{(?:"jsonrpc": ?"2\.0", ?%b, ?)?"(?P<kind>method|result|error)"'
                      % _ID, data)
-    if start is None:
+    if not start:
         return None
     found = start if start["id"] else re.search(rb", ?%b\}\s*$" % _ID, data)
     return {"id": json.loads(found["id"]), start["kind"].decode(): None} if found else None
@@ -1755,7 +1758,7 @@ class Peer(Requester):
             self.dispatch(msg, send, caller, size)
 
     def show(self, direction: str, msg: Any) -> None:
-        if _trace is not None:
+        if _trace:
             _trace(direction, self.name, msg)
 
     def traced(self, write: Send) -> Send:
@@ -1931,9 +1934,7 @@ class Peer(Requester):
                 exc = RPCError(TOO_BUSY, self.end_reason)
             else:  # the handler awaited something that was cancelled
                 exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
-        elif not isinstance(exc, FOR_THE_PEER) and not self.lost:
-            logger.error("%s failed", exchange.title, exc_info=exc)
-        return error(exchange.req_id, handler_error(exc))
+        return error(exchange.req_id, handler_error(exchange.title, exc))
 
     def _take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Take what concerns a request in flight; on_notification() hears the rest."""
@@ -1943,7 +1944,7 @@ class Peer(Requester):
         # spec: basic/patterns/cancellation#error-handling
         req_id = params.get("requestId") if method == "notifications/cancelled" else None
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
-        if exchange is None or exchange.method == "initialize":  # which is never cancelled
+        if not exchange or exchange.method == "initialize":  # which is never cancelled
             # Cancellations, too: by one, a modern server ends a subscription.
             self.call_back(self.on_notification, msg, send, caller)
         else:
@@ -3068,7 +3069,7 @@ def read_docstring(text: str) -> tuple[str, Fields]:
     args = r"(?m)^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)"
     text = inspect.cleandoc(text)
     block = re.search(args, text)
-    if block is None:
+    if not block:
         return text, {}
     body = inspect.cleandoc("\n" + block[1])
     if not re.sub(entry, "", body).strip():
@@ -3197,11 +3198,10 @@ def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
             raise TypeError(f"{use}: {no_such('option', name, there)}")
 
 
-def bind_all(fn: Function, *values: Any) -> inspect.BoundArguments:
-    return inspect.signature(fn).bind(*values)
-
-
-def check_function(use: str, fn: Any, *names: str, bind: Function = bind_all) -> None:
+def check_function(
+    use: str, fn: Any, *names: str,
+    bind: Function = lambda fn, *values: inspect.signature(fn).bind(*values)
+) -> None:
     if not callable(fn):
         raise TypeError(
             f"{use} must be a function of ({', '.join(names)}), not {type(fn).__name__}")
@@ -3273,7 +3273,7 @@ class Signature:
             hint = hints[name]
             if name == "self":
                 raise TypeError("register the method of an object: app.add_tool(K().method)")
-            if isinstance(p.default, bool) and hint is EMPTY:
+            if isinstance(p.default, bool) and hint is EMPTY and schema is None:
                 hint = bool  # else the text "no" is true
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 remedy = (f"a list in place of *{name}" if p.kind is p.VAR_POSITIONAL
@@ -3635,17 +3635,6 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
     if _is_contents(value):
         return [value.get("resource", value)]
-    if isinstance(value, os.PathLike):  # a file
-        from mimetypes import guess_type
-
-        mime_type = mime_type or guess_type(os.fspath(value))[0]
-        try:
-            with open(value, "rb") as file:
-                value = file.read()
-        except OSError as exc:
-            raise MCPError(f"{exc.strerror}") from exc  # its place is not for the client
-        with suppress(UnicodeDecodeError):
-            value = value.decode()
     if isinstance(value, Image):
         usual, held = value["mimeType"], {"blob": value["data"]}
     elif isinstance(value, (bytes, bytearray)):
@@ -3655,6 +3644,17 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
         usual = "text/plain" if is_text else "application/json"
         held = {"text": value if is_text else _to_json(value)}
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]
+
+
+def read_file(path: Any, uri: str, mime_type: str | None) -> list[Msg]:
+    """Return the contents of a file as those of a resource: text if it is UTF-8."""
+    from mimetypes import guess_type
+
+    with open(path, "rb") as file:
+        data: Any = file.read()
+    with suppress(UnicodeDecodeError):
+        data = data.decode()
+    return contents_of(uri, data, mime_type or guess_type(path)[0])
 
 
 Wanted = TypeVar("Wanted")
@@ -4047,7 +4047,7 @@ class ServerExchange(Exchange):
 
     async def _flush(self) -> None:
         held, self._held = self._held, None
-        if held is not None:
+        if held:
             await self._say(held)
 
     async def _say(self, msg: Msg) -> None:
@@ -4167,7 +4167,7 @@ class Context(ServerExchange):
         progress, total = _number(progress), total and _number(total)
         if progress is None:
             return
-        if self.job is not None:
+        if self.job:
             of = f"/{total:.15g}" if total else ""
             self.job.set_status("working", message or f"{progress:.15g}{of}")
         token = self.meta.get("progressToken")
@@ -4334,13 +4334,14 @@ class Context(ServerExchange):
     @property
     def _in_rounds(self) -> bool:
         """Whether the client answers with another round of this request."""
-        return self.job is None and self.revision >= MODERN
+        return not self.job and self.revision >= MODERN
 
     async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
         """Ask in a round, in a task, or with a request of ours; return what read() makes of it."""
         self._check_question(method, params)
+        check_numbers(timeout=timeout)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         read = read or partial(check_answer, method)
@@ -4355,7 +4356,7 @@ class Context(ServerExchange):
         task = asyncio.current_task()
         self._waiting, self.unfinished = self._waiting | {task}, True
         try:
-            if self.job is not None:
+            if self.job:
                 return await self.job.ask(name, question, timeout, read)
             ask = self.conversation.ask
             return read(await ask(method, params, self.send, patience=timeout, longest=0))
@@ -4506,6 +4507,9 @@ class Entry:
                 work = within(self.timeout, work, ToolError(
                     f"{self.name} took longer than {self.timeout:g} seconds"))
             value = await work
+            if uri and isinstance(value, os.PathLike):  # a resource that is a file
+                value = await run_sync(ctx.server, partial(
+                    read_file, value, uri, self.definition.get("mimeType")))
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
@@ -4581,7 +4585,7 @@ class Tool(Entry):
             "content": blocks_of(value),
             **without_none(structuredContent=self._structured(value))}
         # spec: server/tools#output-schema -- results "MUST" conform; failures need not
-        if self.check_output is not None and not answer.get("isError"):
+        if self.check_output and not answer.get("isError"):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
@@ -4663,13 +4667,13 @@ def _name_of(fn: Any) -> str:
 
 
 def _enter(
-    table: Msg, key: str, entry: Any, called_with: Sequence[str] = (), bind: Function = bind_all
+    table: Msg, key: str, entry: Any, called_with: Sequence[str] = (), **bind: Function
 ) -> Any:
     fn = getattr(entry, "fn", entry)
     if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
         raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
     if called_with:
-        check_function(f"the handler of {key!r}", fn, *called_with, bind=bind)
+        check_function(f"the handler of {key!r}", fn, *called_with, **bind)
     if key in table:
         logger.warning("%r was registered again: the last one counts", key)
     table[key] = entry
@@ -4720,7 +4724,7 @@ class Route(Row):
     any_host: bool = False
 
 
-def bind_some(fn: Function, *values: Any, ctx: Any = None) -> inspect.BoundArguments:
+def bind_some(fn: Function, *values: Any, ctx: Any = None) -> Action:
     """Bind as many of the values as a function takes, and ctx if it wants it."""
     chosen, rest = inspect.signature(fn).bind_partial(), [*values]
     for p in chosen.signature.parameters.values():
@@ -4729,12 +4733,8 @@ def bind_some(fn: Function, *values: Any, ctx: Any = None) -> inspect.BoundArgum
             chosen.arguments[p.name] = ctx
         elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             chosen.arguments[p.name] = rest.pop(0)
-    return chosen.signature.bind(*chosen.args, **chosen.kwargs)
-
-
-async def call_with_some(fn: Function, ctx: Context, *values: Any) -> Any:
-    bound = bind_some(fn, *values, ctx=ctx)
-    return await ctx.server.call(fn, *bound.args, **bound.kwargs)
+    bound = chosen.signature.bind(*chosen.args, **chosen.kwargs)
+    return partial(fn, *bound.args, **bound.kwargs)
 
 ####
 # 18. Conversations
@@ -4808,13 +4808,12 @@ class Conversation(Peer):
             explain(exc)
             if ctx.over or not ctx.suspended:  # else its questions end the round all the same
                 if isinstance(exc, RPCError):
-                    raise RPCError(  # TypeError if the code is a text
-                        adapt_code(operator.index(exc.code), rev), exc.message, exc.data) from exc
+                    raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
                 if not (isinstance(exc, ToolError) and ctx.method == "tools/call"):
                     raise
                 answer = failed_result(str(exc) or "ToolError")  # raised by a middleware
         finally:
-            if ctx.unfinished and ctx.job is None:
+            if ctx.unfinished and not ctx.job:
                 await ctx.finish()
             CURRENT.reset(token)
         if ctx.suspended:
@@ -4867,7 +4866,7 @@ class Conversation(Peer):
                 send = nowhere
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
-            await call_with_some(listener, ctx, ctx.params)
+            await self.server.call(bind_some(listener, ctx.params, ctx=ctx))
 
     def on_lost(self) -> None:
         self.server.subscribers.discard(self)
@@ -4958,7 +4957,7 @@ async def lifespan_of(server: Server) -> AsyncIterator[None]:
     loop = get_running_loop()
     while (life := server.lifespans.get(loop)) and life.closing.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
-    if life is None:
+    if not life:
         life = server.lifespans[loop] = Lifespan(server)
     life.users += 1
     try:
@@ -5199,7 +5198,7 @@ class Server(Findable):
         `ctx` gets the Context.
         """
         entry = self.prompts.get(ref) or self.resources.get(ref)
-        if entry is None or argument not in entry.schema["properties"]:
+        if not entry or argument not in entry.schema["properties"]:
             raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
                              "argument: register it first")
         return partial(_enter, entry.completions, argument,
@@ -5327,7 +5326,7 @@ class Server(Findable):
         If a handler blocks the loop at the end, the process is ended. If it cannot listen,
         SystemExit says why.
         """
-        if asyncio._get_running_loop() is not None:
+        if asyncio._get_running_loop():
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
         files = [getattr(module, "__file__", None)
@@ -5533,12 +5532,12 @@ class Job:
                 call_on(self.loop, settle_future, self.questions[name][1], answer)
 
     def cancel(self) -> None:
-        if self.call is not None:
+        if self.call:
             call_on(self.loop, self.call.cancel)
         self.set_status("cancelled")
 
     def fail(self, exc: BaseException) -> None:
-        problem = wire_error(handler_error(exc))
+        problem = wire_error(handler_error(f"task {self.id}", exc))
         problem["code"] = adapt_code(problem["code"], NEWEST)
         self.set_status("failed", problem["message"], error=problem)
 
@@ -5574,7 +5573,7 @@ def job_of(ctx: Context, job_id: str) -> Job | None:
 async def serve_task(ctx: Context) -> Msg:
     require_tasks(ctx)
     job = job_of(ctx, ctx.params["taskId"])
-    if job is None:
+    if not job:
         raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
     if ctx.method == "tasks/get":
         return job.details()
@@ -5683,12 +5682,11 @@ async def serve_completion(ctx: Context) -> Msg:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     fn = entry.completions.get(argument["name"])
     others = object_of(object_of(ctx.params, "context"), "arguments")
-    found = fn and await call_with_some(fn, ctx, argument["value"], others)
-    if isinstance(found, dict):  # as on the wire
-        found = found["values"]
-    values = [*map(str, as_texts(found or ()))]
-    return {"completion": {"values": values[:MAX_COMPLETIONS], "total": len(values),
-                           "hasMore": len(values) > MAX_COMPLETIONS}}
+    found = fn and await server.call(bind_some(fn, argument["value"], others, ctx=ctx))
+    whole = found if isinstance(found, dict) else {"values": found or ()}  # a dict: as on the wire
+    values = [*map(str, as_texts(whole["values"]))]
+    return {"completion": {"total": len(values), "hasMore": len(values) > MAX_COMPLETIONS,
+                           **whole, "values": values[:MAX_COMPLETIONS]}}
 
 
 @handles("resources/subscribe")
@@ -6346,7 +6344,7 @@ class Subscription:
 
     async def open(self) -> Subscription:
         """Subscribe, and wait until the server acknowledges it; a second call does not wait."""
-        if self.acknowledged is not None:
+        if self.acknowledged:
             return self
         client = self.client
         client.check()
@@ -6522,6 +6520,11 @@ def bytes_of(text: str) -> bytes:
 CONNECTORS: list[tuple[Function, Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target)
 ]
+
+
+# A program that ended like this ends so again. Others are started once more.
+CRASHED = (r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|serves HTTP, by'
+           r"|must call app\.run")
 
 
 def resolve_target(target: Any, options: Any, owner: Any) -> Any:
@@ -6715,9 +6718,7 @@ class _ClientSession:
         legacy = r"(before|expect) init|nitialize(R|\b)|server/discover"
         if not self.lost or re.search(legacy, str(exc)):
             return False
-        # A program that crashed crashes again. Others are started once more.
-        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|HTTP, by|call app'
-        return bool(re.search(crashed, str(exc)))
+        return bool(re.search(CRASHED, str(exc)))
 
     async def _discover(self, patience: float) -> None:
         """Begin the modern era."""
@@ -6780,7 +6781,7 @@ class _ClientSession:
         await self._handshake(rev, self.timeout)
         asks = [("resources/subscribe", {"uri": uri})
                 for item in self.subscriptions for uri in item.uris]
-        if self.log_level is not None:
+        if self.log_level:
             asks.append(("logging/setLevel", {"level": self.log_level}))
         for method, params in asks:
             try:
@@ -7165,7 +7166,7 @@ class Client(_ClientSession, Findable):
         if odd or type(given) is not dict:
             what = f"got {kind_of(given)}, not a dict" if not odd else no_such(
                 "option", odd[0], ("timeout", "progress", "meta"))
-            raise TypeError(f"{what}; the arguments are a dict: call({name!r}, {{...}})")
+            raise TypeError(f"call({name!r}, {{...}}): {what}")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()
@@ -7957,7 +7958,7 @@ class HTTPHead(Msg):
 
 
 def trace_head(direction: str, line: str, headers: Fields) -> None:
-    if _trace is None:
+    if not _trace:
         return
     shown = {}
     for name, value in headers.items():
@@ -10898,7 +10899,7 @@ class Login(Authorizer):
 
     async def close(self) -> None:
         """Wait for a response that may hold a new refresh token, but not for the user."""
-        if self.work is not None:
+        if self.work:
             seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
             await asyncio.wait([self.work], timeout=seconds)
 
@@ -10906,7 +10907,7 @@ class Login(Authorizer):
 
     async def once(self, fn: Function, *args: Any) -> Any:
         """Call fn(*args) once for all requests that wait for it, even if one is cancelled."""
-        if self.work is None or self.work.done():
+        if not self.work or self.work.done():
             self.work = self.transport.tasks.spawn(fn(*args))
         return await asyncio.shield(self.work)
 
@@ -11746,7 +11747,7 @@ def title_of(direction: str, name: str, msg: JSON, asked: Msg) -> str:
     if "method" not in msg:
         question = f"{'<' if direction == '>' else '>'} {name} {req_id}"
         title, since = asked.pop(question, ("an unknown request", now))
-        kind = "error for" if "error" in msg else "result of"
+        kind = "error for" if msg.get("error") else "result of"
         return f"{kind} {title}, {1000 * (now - since):.1f} ms"
     title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
     if "id" in msg:
@@ -12224,8 +12225,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
             args.words.append(word)
         else:
             if option not in known:
-                more = "; arguments are KEY=VALUE" * ("KEY" in VERBS[verb][1])
-                raise UsageError(f"{verb} has {no_such('option', option, known)}{more}")
+                takes = " takes KEY=VALUE, and" * ("KEY" in VERBS[verb][1])
+                raise UsageError(f"{verb}{takes} has {no_such('option', option, known)}")
             form, _ = OPTIONS[option]
             pattern = VALUES.get(form, ".+")
             if rest and not equals and not re.fullmatch(pattern, ""):
