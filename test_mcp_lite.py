@@ -17928,13 +17928,14 @@ class TestReadme:
             compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    async def test_a_plain_function_asks_before_it_deletes_files(self, tmp_path, revision):
-        (block,) = re.findall(r"```python\n(@app.tool.*?\ndef clean_up.*?)```", self.TEXT, re.DOTALL)
+    async def test_a_plain_function_asks_before_it_deletes_files(self, tmp_path, revision, monkeypatch):
+        (block,) = re.findall(r"```python\n(import os\n\nimport admin\n[^`]*?\ndef clean_up.*?)```", self.TEXT, re.DOTALL)
         old, runs = [str(tmp_path / f"{n}.old") for n in range(2)], []
         for name in old:
             pathlib.Path(name).touch()
         admin = types.SimpleNamespace(old_files=lambda folder: runs.append(folder) or old)
-        scope = {**vars(m), "os": os, "app": m.Server("admin"), "admin": admin}
+        scope = {"app": m.Server("admin")}
+        monkeypatch.setitem(sys.modules, "admin", admin)
         exec(block, scope)
         seen, answers, arguments = [], [False, True], {"folder": "tmp"}
 
