@@ -5,7 +5,7 @@
 
 The servers of servers.py answer the same calls of the same tool, `echo`, over stdio and HTTP:
 
-    floor   a bare asyncio loop that reads, parses and writes JSON, and knows no protocol
+    bare    a bare asyncio loop that reads, parses and writes JSON, and knows no protocol
     lite    mcp_lite
     sdk     the official SDK, for each interpreter in PEERS_PYTHON (separated by os.pathsep), or for
             this one if it can `import mcp`
@@ -41,9 +41,9 @@ IN_FLIGHT = 64
 DEADLINE_SECONDS = 60  # for any one answer; nothing here waits longer
 SESSION, STATELESS = "2025-06-18", "2026-07-28"
 AIMS = {
-    "cold start, ms": "at most 1.5",
-    f"stdio, {IN_FLIGHT} in flight, calls/s": "at least 0.55",
-    f"stdio, {IN_FLIGHT} in flight, CPU us/call": "at most 1.82",
+    "from start to the first result, ms": "at most 1.5",
+    f"stdio, {IN_FLIGHT} calls at once, calls/s": "at least 0.55",
+    f"stdio, {IN_FLIGHT} calls at once, CPU us/call": "at most 1.82",
     "HTTP, 32 connections, calls/s": "at least 0.75",
     "HTTP, 32 connections, CPU us/call": "at most 1.33",
     "HTTP, 32 connections, stateless, calls/s": "at least 0.75",
@@ -129,7 +129,7 @@ def measure_stdio(command, size):
     with started(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
         server = Stdio(process)
         server.start()
-        figures = {"cold start, ms": (time.perf_counter() - began) * 1e3}
+        figures = {"from start to the first result, ms": (time.perf_counter() - began) * 1e3}
         figures["memory, MB"] = resident_mb(process.pid)
         requests = [call(n) for n in range(10, 10 + size.calls)]
         began = time.perf_counter()
@@ -147,8 +147,8 @@ def measure_stdio(command, size):
             server.write(*requests[sent : sent + count])
             sent += count
         took, used = time.perf_counter() - began, cpu_us(process.pid) - used
-        figures[f"stdio, {IN_FLIGHT} in flight, calls/s"] = answered / took
-        figures[f"stdio, {IN_FLIGHT} in flight, CPU us/call"] = used / answered
+        figures[f"stdio, {IN_FLIGHT} calls at once, calls/s"] = answered / took
+        figures[f"stdio, {IN_FLIGHT} calls at once, CPU us/call"] = used / answered
     return figures
 
 
@@ -312,7 +312,7 @@ def measure_import(more):
 def peers():
     """Return {name: command} of the servers to compare."""
     servers = str(HERE / "servers.py")
-    found = {name: [sys.executable, servers, name] for name in ("floor", "lite")}
+    found = {name: [sys.executable, servers, name] for name in ("bare", "lite")}
     ask = "import mcp, importlib.metadata as m; print(m.version('mcp'))"
     for python in (os.environ.get("PEERS_PYTHON") or sys.executable).split(os.pathsep):
         said = subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=60)
@@ -330,7 +330,7 @@ def measure_server(name, command, size, what):
         if "http" in what:
             figures.update(measure_http(command, size))
     except (Failed, OSError) as error:
-        if name in ("floor", "lite"):
+        if name in ("bare", "lite"):
             raise
         print(f"{name} failed: {error}", file=sys.stderr)
     return figures
@@ -343,15 +343,15 @@ def median(runs):
 
 
 def show(medians):
-    """Print a table: figures, and their ratios to the floor's."""
+    """Print a table: figures, and their ratios to those of the bare loop."""
     print("| | " + " | ".join(medians) + " | aim for lite |")
     print("|---|" + "---|" * (len(medians) + 1))
     for key in medians["lite"]:
-        floor = medians["floor"].get(key)
+        bare = medians["bare"].get(key)
         cells = []
         for figures in medians.values():
             figure = figures.get(key)
-            ratio = f" ({figure / floor:.2f})" if figure and floor else ""
+            ratio = f" ({figure / bare:.2f})" if figure and bare else ""
             cells.append("-" if figure is None else f"{figure:,.1f}{ratio}")
         print(f"| {key} | " + " | ".join(cells) + f" | {AIMS.get(key, '')} |")
 
@@ -381,7 +381,7 @@ def main():
     medians = {name: median(figures) for name, figures in runs.items()}
 
     print(f"Python {sys.version.split()[0]}; medians of {size.rounds} rounds: {size.calls} calls "
-          f"over stdio, {size.seconds} s of HTTP by wrk. In brackets: ratios to the floor.\n")
+          f"over stdio, {size.seconds} s of HTTP by wrk. In brackets: multiples of bare.\n")
     show(medians)
     if not imports:
         return

@@ -1,4 +1,4 @@
-"""The servers that bench.py compares: servers.py floor|lite|sdk [PORT]: stdio, or HTTP on a port.
+"""The servers that bench.py compares: servers.py bare|lite|sdk [PORT]: stdio, or HTTP on a port.
 
 They stand apart from the benchmark, so that its imports do not count as theirs.
 """
@@ -11,7 +11,7 @@ import sys
 PORT = int(sys.argv[2]) if sys.argv[2:] else None
 
 
-def floor_answer(msg):
+def bare_answer(msg):
     """Answer `tools/call` with its text, and anything else as if it were `initialize`."""
     result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}}
     if msg["method"] == "tools/call":
@@ -22,7 +22,7 @@ def floor_answer(msg):
     return json.dumps(answer, separators=(",", ":")).encode()
 
 
-async def floor_stdio():
+async def bare_stdio():
     """Do what asyncio streams and json cost, over pipes."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=2**24)
@@ -35,11 +35,11 @@ async def floor_stdio():
             return
         msg = json.loads(line)
         if "id" in msg:
-            writer.write(floor_answer(msg) + b"\n")
+            writer.write(bare_answer(msg) + b"\n")
             await writer.drain()
 
 
-async def floor_connection(reader, writer):
+async def bare_connection(reader, writer):
     """Do the least HTTP that suffices for one well-behaved client: no checks, no sessions."""
     try:
         while True:
@@ -56,7 +56,7 @@ async def floor_connection(reader, writer):
             if "id" not in msg:
                 writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
                 continue
-            body = floor_answer(msg)
+            body = bare_answer(msg)
             head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
             writer.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
             await writer.drain()
@@ -64,15 +64,15 @@ async def floor_connection(reader, writer):
         writer.close()
 
 
-async def floor_http():
+async def bare_http():
     server = await asyncio.start_server(
-        floor_connection, "127.0.0.1", PORT, limit=2**20, backlog=1024
+        bare_connection, "127.0.0.1", PORT, limit=2**20, backlog=1024
     )
     await server.serve_forever()
 
 
-def serve_floor():
-    asyncio.run(floor_stdio() if PORT is None else floor_http())
+def serve_bare():
+    asyncio.run(bare_stdio() if PORT is None else bare_http())
 
 
 def serve_lite():
@@ -113,4 +113,4 @@ def serve_sdk():
 
 
 if __name__ == "__main__":
-    {"floor": serve_floor, "lite": serve_lite, "sdk": serve_sdk}[sys.argv[1]]()
+    {"bare": serve_bare, "lite": serve_lite, "sdk": serve_sdk}[sys.argv[1]]()
