@@ -2149,9 +2149,9 @@ class Node(Schema):
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
 
 
-def canonical(value: JSON, spend: Function | None = None) -> str:
+def canonical(value: JSON, spend: Function = nothing) -> str:
     """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2)."""
-    if isinstance(value, (list, dict, str)) and spend:
+    if isinstance(value, (list, dict, str)):
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
     if isinstance(value, list):
         return "[" + ",".join([canonical(item, spend) for item in value]) + "]"
