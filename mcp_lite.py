@@ -2142,7 +2142,7 @@ class Node(Schema):
         self.plain = {cls for cls, kind in KINDS.items() if self.keys() <= {"type"}
                       and (not types or kind in self.types) and read in (None, cls)}
         #: steps to apply it, but for the size of the value
-        looped = DEPENDENT.union({"required"}).intersection(schema)
+        looped = {"required", *DEPENDENT}.intersection(schema)
         self.cost = 4 + 60 * ("multipleOf" in schema) + sum([len(schema[word]) for word in looped])
 
 
@@ -2270,7 +2270,8 @@ class Checking:
                     here.update(keys)
         finally:
             self.scopes.pop()
-        made = attempt(node.read, made) if node.read else made
+        if node.read:
+            made = attempt(node.read, made)
         if evaluated is not None:
             evaluated |= here
         return made
