@@ -4509,8 +4509,8 @@ class Entry:
                     f"{self.name} took longer than {self.timeout:g} seconds"))
             value = await work
             if uri and isinstance(value, os.PathLike):  # a resource that is a file
-                value = await run_sync(ctx.server, partial(
-                    read_file, value, uri, self.definition.get("mimeType")))
+                value = await ctx.server.call(
+                    read_file, value, uri, self.definition.get("mimeType"))
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
