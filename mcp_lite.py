@@ -4687,7 +4687,7 @@ OFFERS = ("tools", "prompts", "resources")  # what a server lists
 def decorate(add: Function, fn: Any, options: Msg) -> Any:
     """Register a function by `add`; for a name or nothing, return a decorator that does."""
     if fn is None or isinstance(fn, str):
-        return partial(add, **{**without_none(name=fn), **options})
+        return partial(add, **{"name": fn, **options})
     return add(fn, **options)
 
 
