@@ -4701,7 +4701,7 @@ class Registry(dict[str, Any]):
     def add(self, entry: Entry) -> None:
         """Register an entry, in place of one of the same name; its completions stay."""
         former = self.get(entry.name, entry)
-        entry.completions = {**former.completions, **entry.completions}
+        entry.completions = former.completions | entry.completions
         _enter(self, entry.name, entry)
         self.changed(entry)
 
