@@ -4359,8 +4359,8 @@ class Context(ServerExchange):
         try:
             if self.job:
                 return await self.job.ask(name, question, timeout, read)
-            ask = self.conversation.ask
-            return read(await ask(method, params, self.send, patience=timeout, longest=0))
+            return read(await self.conversation.ask(
+                method, params, self.send, patience=timeout, longest=0))
         finally:
             self._waiting -= {task}
 
