@@ -5716,7 +5716,7 @@ class Feed:
     """One subscriptions/listen of a modern client."""
 
     def __init__(self, ctx: Context):
-        self.ctx, asked = ctx, ctx.params["notifications"]
+        self.ctx = ctx
         self.ended = asyncio.Event()
         self.outbox = Outbox(ctx.conversation.tasks.spawn, self.ended.set)
         self.wanted: Msg = {}  # the part of the filter that is honoured
@@ -5724,7 +5724,7 @@ class Feed:
         for field, method in FILTERS.items():
             if not declares(ctx.server.declared, METHODS[method].capability):
                 continue
-            value = asked.get(field)
+            value = ctx.params["notifications"].get(field)
             names: list[Any] = strings(value)[:MAX_ITEMS]
             if field.endswith("ListChanged"):
                 names = [None] if value is True else []  # such an announcement names nothing
