@@ -4031,11 +4031,14 @@ class ServerExchange(Exchange):
 
     job: Job | None = None  # of a call that goes on as a task
     _progress = float("-inf")  # as reported last
-    # What a handler may leave to finish(), and whether it has left any of it.
+    # What a handler may leave to finish().
     _held: Msg | None = None  # a report of progress that was not sent
     _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
-    unfinished = False
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self._held or self._calls or self._waiting)
 
     async def finish(self) -> None:
         """After the handler, wait for the calls of once(), and send the progress that was held
@@ -4174,7 +4177,7 @@ class Context(ServerExchange):
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress = progress
-            held, self.unfinished = self._held, True
+            held = self._held
             params = without_none(progressToken=token, progress=progress, total=total,
                                   message=message)
             self._held = notification("notifications/progress", params)
@@ -4355,7 +4358,7 @@ class Context(ServerExchange):
                     f"{self.method} cannot ask the client in revision {self.revision}")
             return self.journal.answer(name, question, read)
         task = asyncio.current_task()
-        self._waiting, self.unfinished = self._waiting | {task}, True
+        self._waiting |= {task}
         try:
             if self.job:
                 return await self.job.ask(name, question, timeout, read)
@@ -4388,7 +4391,7 @@ class Context(ServerExchange):
             if key not in kept:
                 call = asyncio.ensure_future(compute())
                 if self._in_rounds:  # a question beside it may end the run: finish() waits for it
-                    self._calls, self.unfinished = self._calls | {call}, True
+                    self._calls |= {call}
                 await call
             return to_json(kept[key])
 
