@@ -4475,8 +4475,8 @@ async def run_sync(server: Server, job: Action) -> Any:
 class Entry:
     """A registered function: how it is called, and how it is listed."""
 
-    what = "entry"  # its kind, in one word
-    members: Sequence[str] = ()  # of its definition, which the author may give
+    what: str  # its kind, in one word
+    members: Sequence[str]  # of its definition, which the author may give
     result: Function  # makes the result of the method, of the function's value and the URI
     masked = False  # whether the server that it was registered at masks errors
 
