@@ -3258,7 +3258,7 @@ class Signature:
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in schema.ts
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
         self._validator = Validator(self.schema)
-        self._own = Validator(own) if schema is not None else None  # reads; `schema` only checks
+        self._own = None if schema is None else Validator(own)  # reads; `schema` only checks
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         """Return the shape of what the function takes."""
@@ -5231,9 +5231,9 @@ class Server(Findable):
         Origin are not checked. Plain functions have threads of their own, and wait for no tool.
         """
         if not re.fullmatch("/[^{}?#]*", str(path)):
-            raise ValueError(f"route({method!r}, {path!r}): "
-                             'write route("GET", "/path"); a path begins with a slash, and has no '
-                             "parameters")
+            raise ValueError(
+                f'route({method!r}, {path!r}): write route("GET", "/path"); a path begins with a '
+                "slash, and has no parameters")
         where = method.upper(), path.rstrip("/")
         if where in self.routes:
             raise ValueError(f"{method} {path} is taken already")
