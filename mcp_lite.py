@@ -2279,7 +2279,6 @@ class Checking:
     def _try(
         self, node: Node, value: JSON, evaluated: Evaluated | None = None
     ) -> tuple[SchemaError | None, Any]:
-        """Apply a schema; return its error or None, and the value."""
         try:
             return None, self.apply(node, value, evaluated)
         except SchemaError as exc:
@@ -2675,7 +2674,6 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
 
 
 def shape_of(annotation: Any, mode: str = "validation") -> Shape:
-    """Return the shape of a type, or raise TypeError."""
     shapes = Shapes(mode)
     return shapes.complete(shapes.of(annotation))
 
@@ -3038,7 +3036,6 @@ def to_json(value: Any) -> JSON:
 
 
 def text_for(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON."""
     value = to_json(value)
     return value if isinstance(value, str) else _to_json(value)
 
@@ -3261,7 +3258,6 @@ class Signature:
         self._own = None if schema is None else Validator(own)  # reads; `schema` only checks
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
-        """Return the shape of what the function takes."""
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = without(signature.parameters, *self.bound)
@@ -3457,7 +3453,6 @@ ANNOTATIONS = ("title readOnlyHint destructiveHint idempotentHint openWorldHint 
 
 @lru_cache
 def _field_types() -> Validator:
-    """Return what checks the options that authors pass."""
     text, hint = {"type": "string"}, {"type": "boolean"}
     return Validator({"properties": {
         "title": text, "description": text, "mime_type": text, "meta": {"type": "object"},
@@ -3998,7 +3993,6 @@ def _number(value: Any) -> Any:
 
 
 def member_of(principal: Any, name: str) -> Any:
-    """Return what a principal, a mapping or an object, has under a name; or None."""
     if isinstance(principal, Mapping):
         return principal.get(name)
     return getattr(principal, name, None)
