@@ -4715,8 +4715,6 @@ class Registry(dict[str, Any]):
 
 
 class Route(Row):
-    """A page beside the MCP endpoint, as Server.route() takes it."""
-
     fn: Function
     public: bool = False
     any_host: bool = False
@@ -4884,7 +4882,7 @@ class Conversation(Peer):
         self.tasks.spawn(self.disconnect())
 
     def announce(self, msg: Msg) -> None:
-        """Send a notification that no request caused, if the client wants it; from any thread."""
+        """Send a notification that no request caused, if the client wants it."""
         session, (method, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if declares(session.server_capabilities, METHODS[method].capability):
@@ -4924,8 +4922,6 @@ async def no_lifespan(server: Server) -> AsyncIterator[None]:
 
 
 class Lifespan:
-    """The lifespan of a server on one event loop."""
-
     users = 0
 
     def __init__(self, server: Server):
@@ -4951,7 +4947,6 @@ class Lifespan:
 
 @asynccontextmanager
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
-    """Enter the lifespan of this loop, if nobody is in it; leave it, if nobody stays."""
     loop = get_running_loop()
     while (life := server.lifespans.get(loop)) and life.closing.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
@@ -5426,15 +5421,14 @@ class ServerThread:
 #   1. A task belongs to its principal: for everybody else it does not exist.
 #   2. A task that has ended does not change, and keeps only its outcome.
 #   3. No two questions of a task have one name: a late answer is not taken for another's.
-# Limits. 1,000 tasks, and 64 MiB of results: the oldest is deleted first. A task runs for as long
-#   as it takes. It is a Job here, because asyncio has tasks, too.
+# Limits. 1,000 tasks, and 64 MiB of results: those that ended first are deleted first. A task runs
+#   for as long as it takes. It is a Job here, because asyncio has tasks, too.
 
 def timestamp() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget outcomes, of the tasks that ended first, until there is room; RPCError if none."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_TASKS or size > HELD_BYTES):
