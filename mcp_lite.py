@@ -3680,7 +3680,7 @@ def check_answer(method: str, answer: Msg) -> Any:
     return Validator({"properties": wanted, "required": [*wanted]}).read(answer)
 
 
-# spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
+# spec: client/elicitation#requested-schema
 FORM_TYPES = ("string", "number", "integer", "boolean", "array")
 FORM_FORMATS = ("email", "uri", "date", "date-time")
 FORM_WORDS = ("type title description default enum enumNames oneOf items format pattern minLength "
@@ -3888,7 +3888,7 @@ def digest_of(method: str, params: Msg) -> str:
 
 
 def seal(sign: Function, record: Msg) -> str:
-    """Return a requestState; `sign` makes the MAC that binds it to a request and its principal."""
+    """Return a requestState, with the MAC that `sign` makes."""
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(_to_json(payload).encode(errors="replace"))
