@@ -455,6 +455,14 @@ class LimitExceeded(ProtocolError):
     """A message, or something in it, is too big, too deep, or one too many."""
 
 
+class HTTPError(ProtocolError):
+    """A request is refused by this status; headers may say why, or what is allowed."""
+
+    def __init__(self, message: str, status: int, headers: Fields = ProtocolError.headers):
+        super().__init__(message, TOO_BUSY if status == 503 else INVALID_REQUEST, status)
+        self.headers = headers
+
+
 class ConnectionClosed(MCPError):
     """The connection ended; the message says why, with the child's last words if it was one."""
 
@@ -7845,8 +7853,7 @@ async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
             # Small bodies pass: most honest ones are small.
             if buffers.received > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:
-                raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
-                                    http_status=503)
+                raise HTTPError("too many requests are being sent: try again later", 503)
         return bytes(body)
     finally:
         buffers.received -= len(body)
@@ -7960,14 +7967,6 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
     _trace(direction, "HTTP", HTTPHead(http=line.partition("?")[0], headers=shown))
 
 
-class HTTPError(ProtocolError):
-    """A request that is refused with headers that say why, or what is allowed."""
-
-    def __init__(self, message: str, status: int, headers: Fields):
-        super().__init__(message, TOO_BUSY if status == 503 else INVALID_REQUEST, status)
-        self.headers = headers
-
-
 def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host) is not None
 
@@ -7999,7 +7998,7 @@ class HostPolicy:
         self.origins = checked_names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
     def check(self, headers: Fields, locked: bool) -> None:
-        """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
+        """Raise HTTPError 403 for a Host or an Origin that is not let in."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         host_fits = self._is_ours(host) or "*" in self.hosts or (
             self.any_address and (locked or re.fullmatch(ADDRESS, host)))
@@ -8008,9 +8007,9 @@ class HostPolicy:
         for name, fits in (("host", host_fits), ("origin", origin_fits)):
             if name in headers and not fits:
                 # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-                raise ProtocolError(
+                raise HTTPError(
                     f"the {name} {headers[name][:100]!r} is not allowed here: see allowed_{name}s",
-                    http_status=403)
+                    403)
 
     def _is_ours(self, host: str) -> bool:
         """Return whether it is a loopback name or one of `hosts`, with or without a port."""
@@ -8025,9 +8024,9 @@ def media_type(headers: Fields) -> str:
 
 
 def check_json(headers: Fields) -> None:
-    """Raise ProtocolError 415 for other types: any page may send "simple" ones."""
+    """Raise HTTPError 415 for other types: any page may send "simple" ones."""
     if headers.get("content-type") != JSON_TYPE != media_type(headers):
-        raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
+        raise HTTPError(f"content-type must be {JSON_TYPE}", 415)
 
 
 def header_revision(headers: Fields) -> str:
@@ -8214,7 +8213,7 @@ def check_modern_post(msg: Msg, request: HTTPRequest, tools: Mapping[str, Any]) 
 
 __all__ += ["HTTPRequest"]
 
-too_late = partial(ProtocolError, "the request did not come in time", http_status=408)
+too_late = partial(HTTPError, "the request did not come in time", 408)
 
 
 class HTTPRequest(Caller):
@@ -9177,9 +9176,8 @@ class Endpoint:
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
         if not (methods := self.routes.get(request.path.rstrip("/"))):
-            raise ProtocolError(
-                f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
-                http_status=404)
+            raise HTTPError(
+                f"nothing is here: the endpoint is at {request.root}{self.path or '/'}", 404)
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
         if request.method != "OPTIONS":  # RFC 9110 §15.5.6
             raise HTTPError(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
@@ -9244,7 +9242,7 @@ class Endpoint:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         if not (session := self.sessions.get(id)) or session.owner != caller.owner:
             # spec 2025-11-25: basic/transports#session-management
-            raise ProtocolError("the session does not exist: initialize again", http_status=404)
+            raise HTTPError("the session does not exist: initialize again", 404)
         session.touch()
         return session
 
@@ -9254,7 +9252,7 @@ class Endpoint:
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if not victim:
-                raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
+                raise HTTPError("too many sessions are busy", 503)
             self.end_soon(victim)
         session = kind(self, caller)
         self.sessions[session.id] = session
@@ -9271,7 +9269,7 @@ class Endpoint:
             return await session.resume(last_id, response)
         if session.standalone.response:
             # A mere id must not take the stream away.
-            raise ProtocolError("another request reads this stream", http_status=409)
+            raise HTTPError("another request reads this stream", 409)
         await session.standalone.attach(response)
         session.listen(session.standalone)  # events have its name in their ids
 
