@@ -1147,7 +1147,8 @@ class Deadline:
     late = False  # whether the time ran out, and the body was cancelled
 
     def __init__(
-        self, seconds: float, problem: MCPError, longest: float = 0, paused: Action = nothing
+        self, seconds: float, problem: Any = RequestTimeout, longest: float = 0,
+        paused: Action = nothing
     ):
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
@@ -1184,7 +1185,7 @@ class Deadline:
 T = TypeVar("T")
 
 
-async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
+async def within(seconds: float, work: Awaitable[T], problem: Any = RequestTimeout) -> T:
     async with Deadline(seconds, problem):
         return await work
 
@@ -1247,7 +1248,7 @@ class Tasks:
     async def drain(self, seconds: float | None) -> None:
         """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
         with suppress(RequestTimeout):
-            async with Deadline(NEVER if seconds is None else seconds, RequestTimeout()):
+            async with Deadline(NEVER if seconds is None else seconds):
                 while waiting := self.running - {asyncio.current_task()}:
                     await asyncio.wait(waiting)
 
@@ -9470,7 +9471,7 @@ class ASGIResponse(Response):
 
     async def _send(self, pieces: list[bytes], more: bool) -> None:
         """Send pieces; with each, a server may wait for its client."""
-        async with Deadline(STALL_SECONDS, RequestTimeout(), longest=NEVER) as self.timer:
+        async with Deadline(STALL_SECONDS, longest=NEVER) as self.timer:
             with self.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
                     data = pieces.pop(0)
@@ -9996,7 +9997,7 @@ class HTTPTransport(Transport):
             raise ConnectionClosed(f"{self.url} ended its response without answering the request")
         if not response.complete:  # to use the connection again
             with suppress(MCPError):
-                await within(PROBE_SECONDS, response.body(), RequestTimeout())
+                await within(PROBE_SECONDS, response.body())
 
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, pending: Pending
@@ -10130,7 +10131,7 @@ class HTTPTransport(Transport):
                 # spec 2025-11-25: basic/transports#session-management
                 fields = await self.fields(self.session)
                 await within(GRACE_SECONDS, self.auth.send(
-                    "DELETE", self.url.target, fields, b"", NEVER), RequestTimeout())
+                    "DELETE", self.url.target, fields, b"", NEVER))
         await self.auth.close()
         await self.tasks.close()
         await self.http.close()
@@ -10140,7 +10141,7 @@ async def problem_of(response: HTTPResponse, transport: HTTPTransport) -> MCPErr
     """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
     head, code, body, reported = response.head, response.head.status, b"", Msg()
     with suppress(MCPError):
-        body = await within(PROBE_SECONDS, response.body(), RequestTimeout())
+        body = await within(PROBE_SECONDS, response.body())
         msg = decode(body)
         if classify(msg) is ERROR:
             reported = msg["error"]
