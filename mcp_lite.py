@@ -7162,11 +7162,12 @@ class Client(_ClientSession, Findable):
     ) -> Msg:
         """Call a tool and return its result as sent."""
         given = to_json({} if arguments is None else arguments)
-        odd = [option for option in options if option not in ("timeout", "progress", "meta")]
-        if odd or type(given) is not dict:
-            what = f"got {kind_of(given)}, not a dict" if not odd else no_such(
-                "option", odd[0], ("timeout", "progress", "meta"))
-            raise TypeError(f"call({name!r}, {{...}}): {what}")
+        known = ("timeout", "progress", "meta")
+        faults = [no_such("option", option, known) for option in options if option not in known]
+        if type(given) is not dict:
+            faults.append(f"got {kind_of(given)}, not a dict")
+        if faults:
+            raise TypeError(f"call({name!r}, {{...}}): {faults[0]}")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()
