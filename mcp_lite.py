@@ -6536,11 +6536,11 @@ def resolve_target(target: Any, options: Any, owner: Any) -> Any:
                     "an http(s):// URL or a Transport")
 
 
-async def serve_in_memory(server: Server, transport: Transport, peer: Peer) -> None:
+async def serve_in_memory(client: _ClientSession, transport: Transport) -> None:
     try:
-        await server.serve(transport)
+        await client.target.serve(transport)
     except Exception as exc:
-        peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
+        client.peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
         logger.exception("the server failed")
 
 
@@ -6641,7 +6641,7 @@ class _ClientSession:
         if isinstance(self.target, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody reads a response
-            self.tasks.spawn(serve_in_memory(self.target, theirs, self.peer))
+            self.tasks.spawn(serve_in_memory(self, theirs))
         self.transport.interrupted = self._interrupted
         self.peer.name = self.transport.name
         self.send = self.peer.traced(self.transport.write)
@@ -7944,7 +7944,6 @@ class SSEDecoder:
 #      is needed, any Host will do: such a page has none.
 # Limits. What a proxy says of its client (X-Forwarded-For) is not read.
 
-LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits at its end
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
@@ -7970,7 +7969,7 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    return re.fullmatch(LOOPBACK, host) is not None
+    return re.fullmatch(r"localhost|127(\.[0-9]{1,3}){3}|::1", host) is not None
 
 
 def is_safe(url: URL) -> bool:
