@@ -4925,11 +4925,6 @@ def opener(lifespan: Any) -> Function:
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
 
 
-@asynccontextmanager
-async def no_lifespan(server: Server) -> AsyncIterator[None]:
-    yield
-
-
 class Lifespan:
     users = 0
 
@@ -4940,7 +4935,9 @@ class Lifespan:
 
     async def _live(self, server: Server) -> None:
         try:
-            async with (server.open_lifespan or no_lifespan)(server) as self.value:
+            async with AsyncExitStack() as stack:
+                enter = server.open_lifespan
+                self.value = enter and await stack.enter_async_context(enter(server))
                 self.opened.set()
                 await self.closing.wait()
                 await self.tasks.close()
