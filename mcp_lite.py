@@ -3268,10 +3268,10 @@ class Signature:
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         signature = inspect.signature(fn)
-        names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = without(signature.parameters, *self.bound)
         hints = {name: p.annotation for name, p in given.items()}
-        hints = _resolve({**hints, "return": signature.return_annotation}, names)
+        hints["return"] = signature.return_annotation
+        hints = _resolve(hints, {hidden.__name__: hidden, **getattr(inner, "__globals__", {})})
         self.returns = hints["return"]  # EMPTY if there is none
         shapes, members = Shapes(), []
         rest = None  # the shape of **kwargs
