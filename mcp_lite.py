@@ -2900,8 +2900,6 @@ def _mentions(hint: Any, classes: Any) -> bool:
     return any(_mentions(arg, classes) for arg in get_args(hint))
 
 
-# What the notes in Annotated[] add to a shape.
-
 #: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and the keywords that they mean;
 #: {} stands for Items, Properties or Length.
 NOTES = {
@@ -4499,7 +4497,6 @@ class Entry:
             self.definition.setdefault("description", self.signature.description)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
-        """Check and convert the arguments, run the function, and make the result of the method."""
         try:
             kwargs = self.signature.convert(given, ctx)
         except SchemaError as exc:
@@ -5444,8 +5441,6 @@ def make_room(jobs: dict[str, Job], new: int) -> None:
 
 
 class Job:
-    """A tool call that has become a task."""
-
     status, message = "working", ""  #: then "completed", "failed" or "cancelled"
     size = 0  # bytes of its outcome
     call: Task | None = None  # the running tool
