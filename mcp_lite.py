@@ -4825,16 +4825,16 @@ class Conversation(Peer):
 
     def check(self, ctx: Context) -> None:
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
-        method, limit = ctx.method, self.server.rate_limit
+        limit = self.server.rate_limit
         if ctx.facts is None:  # else they agree with the headers: it came over HTTP
             ctx.facts = (check_version(read_metadata(ctx.msg)) if is_modern(ctx.params)
                          else self.session)
-        if (limit and method not in ("initialize", "server/discover", "ping")
+        if (limit and ctx.method not in ("initialize", "server/discover", "ping")
                 and not limit.take(ctx.client_key or str(id(self)))):
             raise RPCError(
                 TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
                 {"retryAfter": int(limit.seconds / limit.calls) + 1})
-        if method in HANDLERS and ctx.facts.rev in ctx.row.revisions:
+        if ctx.method in HANDLERS and ctx.facts.rev in ctx.row.revisions:
             check_params(ctx.row, ctx.params)
 
     def answer(self, ctx: Context) -> Any:
@@ -4889,10 +4889,10 @@ class Conversation(Peer):
 
     def announce(self, msg: Msg) -> None:
         """Send a notification that no request caused, if the client wants it."""
-        session, (method, subject) = self.session, subject_of(msg)
+        method, subject = subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
-        if declares(session.server_capabilities, METHODS[method].capability):
-            if subject is None or subject in session.subscriptions:
+        if declares(self.session.server_capabilities, METHODS[method].capability):
+            if subject is None or subject in self.session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
 ####
