@@ -5078,9 +5078,10 @@ class Server(Findable):
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
-        fields = Msg(title=title, icons=icons, description=description)
-        self.info = without_none(name=name, version=str(version), websiteUrl=website_url,
-                                 **wire_fields(self, fields, PROMPT_FIELDS))
+        self.info = without_none(
+            name=name, version=str(version), websiteUrl=website_url,
+            **wire_fields(self, Msg(title=title, icons=icons, description=description),
+                          PROMPT_FIELDS))
         self.mask_errors, self.page_size = mask_errors, page_size
         self.open_lifespan = lifespan and opener(lifespan)
         self.max_in_flight = max_in_flight
