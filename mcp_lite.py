@@ -2869,7 +2869,8 @@ def _resolve(hints: Msg, names: Msg) -> Msg:
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            hint = f"__import__('typing').Union[{choices}]"  # of one type, it is that type
+            # Union[] hashes its types, and a dict in Annotated[] has no hash: one type stays alone.
+            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder = SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
