@@ -4259,8 +4259,8 @@ class Context(ServerExchange):
         a modern client is asked again.
         """
         schema, read = form_of(wanted)
-        mode = "form" if self.revision >= RICH else None
-        params = without_none(mode=mode, message=message, requestedSchema=schema)
+        params = without_none(mode="form" if self.revision >= RICH else None, message=message,
+                              requestedSchema=schema)
         return cast("Elicited[Any]", await self._ask_client(
             "elicitation/create", params, key, timeout, read))
 
@@ -4319,12 +4319,12 @@ class Context(ServerExchange):
 
     def _check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
-        rev, declared, row = self.revision, self.client_capabilities, METHODS[method]
+        rev, row = self.revision, METHODS[method]
         check_question(method, params)
         capability, since = row.capability, min(row.revisions)
         if params.get("mode") == "url":
             capability, since = "elicitation.url", RICH
-        elif method == "elicitation/create" and declared.get("elicitation"):
+        elif method == "elicitation/create" and self.client_capabilities.get("elicitation"):
             # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
             capability = "elicitation.form"
         elif "tools" in params or "toolChoice" in params:
@@ -4334,7 +4334,7 @@ class Context(ServerExchange):
             why = f"without sessions, clients before {MODERN} cannot be asked"
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
-        if why or not declares(declared, capability):
+        if why or not declares(self.client_capabilities, capability):
             raise CapabilityMissing("client", capability, why)
 
     @property
