@@ -4490,12 +4490,12 @@ class Entry:
         self.completions: dict[str, Function] = {}  # by argument
         self.definition = {key: name, **wire_fields(self, fields, self.members)}
         try:
-            self.signature = Signature(fn, Context, schema)
+            self.signature = signature = Signature(fn, Context, schema)
         except SchemaError as exc:
             raise SchemaError(f"{self.what} {name!r}", str(exc)) from None
-        self.schema = self.signature.schema
-        if self.signature.description:
-            self.definition.setdefault("description", self.signature.description)
+        self.schema = signature.schema
+        if signature.description:
+            self.definition.setdefault("description", signature.description)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
         try:
