@@ -2869,7 +2869,7 @@ def _resolve(hints: Msg, names: Msg) -> Msg:
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            # Union[] hashes its types, and a dict in Annotated[] has no hash: one type stays alone.
+            # Union[] cannot take Annotated[] with a dict, which has no hash.
             hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder = SimpleNamespace(__annotations__={name: hint})
         try:
@@ -3195,7 +3195,6 @@ class Findable:
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
-    """Raise TypeError for an option that these functions do not have."""
     there = dict.fromkeys(p.name for make in makers
                           for p in inspect.signature(make).parameters.values()
                           if p.default is not p.empty)
@@ -3829,8 +3828,6 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 
 
 class Journal:
-    """The record of one call."""
-
     def __init__(self, record: Msg, responses: Msg):
         #: the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
