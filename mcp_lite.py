@@ -8192,8 +8192,8 @@ def check_modern_post(msg: Msg, request: HTTPRequest, tools: Mapping[str, Any]) 
 # 34. Requests and responses
 #
 # Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
-# Rule. send() sends a response whole, or begins a stream for write() and end(). They wait while the
-#   client is slow to read, and do nothing once the client is gone.
+# Rule. send() sends a response whole, or begins a stream for write(). Both wait while the client is
+#   slow to read, and do nothing once the client is gone.
 # Limits. A handler gets the body whole.
 
 __all__ += ["HTTPRequest"]
@@ -8243,11 +8243,8 @@ class Response:
             trace_head(">", str(status), headers)
         return self.write(data, more, (status, {**headers, **self.cors}))
 
-    def end(self, data: bytes = b"") -> Awaitable[None]:
-        return self.write(data, False)
-
     async def write(self, data: bytes, more: bool = True, head: Head | None = None) -> None:
-        """Send the next data of a stream, after its head if that is passed."""
+        """Send the next data of a stream, after its head if that is passed; `more` may follow."""
         if self.lost or self.ended:
             return
         waiting = self._write(head, data, more)
@@ -8733,7 +8730,7 @@ class Stream:
 
     async def end(self, data: bytes = b"") -> None:
         if (response := self.release()) and response.begun:
-            await response.end(data)
+            await response.write(data, False)
         elif response:  # without an answer, HTTP still needs a response
             await response.send(200, STREAM_HEADERS)
 
@@ -8859,7 +8856,7 @@ class HTTPSession(HTTPConversation):
         if not (stream and (number == stream.newest or (stream, number + 1) in self.endpoint.kept)):
             raise ProtocolError("the events after last-event-id are not kept")
         if former := stream.release():
-            self.endpoint.tasks.spawn(former.end())
+            self.endpoint.tasks.spawn(former.write(b"", False))
         stream.sent = number
         await stream.attach(response, primed=True)
 
@@ -9495,7 +9492,7 @@ class ASGIApp(Endpoint):
             await asyncio.wait([watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
             if response.begun:
-                await response.end()
+                await response.write(b"", False)
             else:
                 await answer_with(self.answer, request, response, shutting_down())
         finally:
