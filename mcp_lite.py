@@ -6055,8 +6055,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         write_stderr(
             f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
             f"Try it with: {PYTHON} mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-            f"End it with {END_KEYS}.\n"
-        )
+            f"End it with {END_KEYS}.\n")
 
     def stop() -> None:
         transport.ended_here = True
@@ -7199,8 +7198,7 @@ class Client(_ClientSession, Findable):
             ref={"type": "ref/resource", "uri": ref} if is_template
             else {"type": "ref/prompt", "name": ref},
             argument={"name": argument, "value": value},
-            context={"arguments": dict(context)} if context else None
-        )
+            context={"arguments": dict(context)} if context else None)
         result = await self.request("completion/complete", params)
         return [*map(str, member(member(result, "completion", dict), "values", list))]
 
@@ -7485,8 +7483,7 @@ class StdioTransport(LineTransport):
 
 CONNECTORS.append((
     lambda target: isinstance(target, (str, os.PathLike, list, tuple))
-    and not re.match("[A-Za-z]+://", str(target)), StdioTransport
-))
+    and not re.match("[A-Za-z]+://", str(target)), StdioTransport))
 
 # ======
 # Part VI. HTTP
@@ -7767,7 +7764,7 @@ class Wire(asyncio.StreamReader):
         return self.take(end + len(mark) - self.pos)
 
     def begin_body(self, size: float) -> None:
-        """Begin a body of `size` bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
+        """Begin a body of this size, which body_size() found."""
         self.chunked, self.in_chunks = size == CHUNKED, False
         self.missing = 0 if self.chunked else size
 
@@ -8945,8 +8942,7 @@ class Authenticator:
         self.locked = token is not None or verify is not None
         self.tokens = {
             sendable_token(text).encode(): identity_of(principal)
-            for text, principal in principals_by_token(token).items()
-        }
+            for text, principal in principals_by_token(token).items()}
 
     async def identify(self, request: HTTPRequest) -> Identity:
         """Return the sender of a request; HTTPError without a valid token with all scopes."""
@@ -9121,7 +9117,7 @@ class Endpoint:
 
     def access_of(self, request: HTTPRequest) -> Any:
         """Return (route or None, whether a token is needed, headers of any response, headers that
-        a handler sees), and note it: equal heads get the same."""
+        a handler sees), and note it."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # By OPTIONS, which has no route, a page asks about another method: its rules hold.
@@ -9165,8 +9161,7 @@ class Endpoint:
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
             "access-control-allow-headers":
-                request.headers.get("access-control-request-headers", "*")
-        })
+                request.headers.get("access-control-request-headers", "*")})
 
     # Messages.
 
@@ -9371,8 +9366,7 @@ class HTTPServer(Endpoint):
         if not (authenticator.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
-                "pass token= or verify=, or bind to 127.0.0.1", host
-            )
+                "pass token= or verify=, or bind to 127.0.0.1", host)
         self.url = root + self.path
         return self
 
@@ -9481,8 +9475,7 @@ class ASGIApp(Endpoint):
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
                 "pass on that of the mounted object, as in FastAPI(lifespan=app.asgi.lifespan)",
-                self.server.name
-            )
+                self.server.name)
         await self.start()
         response, request = ASGIResponse(self, receive, send), self._request(scope)
         watcher = self.tasks.spawn(response.watch())
@@ -9774,8 +9767,7 @@ class HTTPClient:
             raise ConnectionClosed(f"the proxy {proxy} sent something before TLS began")
         protocol = asyncio.StreamReaderProtocol(conn)
         inside: Any = await get_running_loop().start_tls(
-            conn.transport, protocol, self.ssl, server_hostname=self.url.host
-        )
+            conn.transport, protocol, self.ssl, server_hostname=self.url.host)
         protocol.connection_made(inside)  # start_tls() does not
 
     async def close(self) -> None:
