@@ -6295,7 +6295,7 @@ class Backoff:
     last_id = ""  # at the last wait
 
     async def wait(self, last_id: str = "", retry_ms: int | None = None) -> None:
-        """Wait; `last_id`: of the newest event that came; `retry_ms`: what the server says."""
+        """Wait; `last_id` is that of the newest event."""
         good = last_id != self.last_id or time.monotonic() - self.since > PROBE_SECONDS
         self.failures, self.last_id = 0 if good else self.failures + 1, last_id
         least = max(0.1, (retry_ms or RETRY_MS) / 1000)
@@ -7084,7 +7084,6 @@ class Client(_ClientSession, Findable):
     # Lists.
 
     async def _list(self, method: str) -> list[Msg]:
-        """Return all items of a list."""
         items: dict[str, Msg] = {}  # by name or URI: some servers repeat pages
         cursors: list[str] = []
         params, size = Msg(), 0
@@ -7769,8 +7768,7 @@ class Wire(asyncio.StreamReader):
         self.missing = 0 if self.chunked else size
 
     @property
-    def complete(self) -> bool:
-        """Whether the body is read."""
+    def complete(self) -> bool:  # whether the body is read
         return not (self.missing or self.chunked)
 
     async def read_some(self) -> bytes:
@@ -7826,7 +7824,6 @@ class Buffers:
 
 
 async def read_all(read_some: Function, limit: int, buffers: Buffers) -> bytes:
-    """Return all that read_some() returns until it is b""."""
     body = bytearray()
     try:
         while data := await read_some():
@@ -8012,7 +8009,6 @@ def check_json(headers: Fields) -> None:
 
 
 def header_revision(headers: Fields) -> str:
-    """Return the revision that a request names, or ""."""
     name = headers.get(VERSION_HEADER, "")
     # spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     # spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
@@ -8155,7 +8151,7 @@ def mirrored_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, HeaderValu
 
 
 def check_mirror(headers: Fields, name: str, value: HeaderValue) -> None:
-    """Raise RPCError -32020 unless a header says what the body says."""
+    """Raise HeaderMismatch unless a header says what the body says."""
     # spec: basic/transports/streamable-http#server-behavior-for-custom-headers
     sent: HeaderValue = headers.get(name)
     if isinstance(sent, str) and name.startswith(("mcp-name", "mcp-param-")):
@@ -8466,7 +8462,6 @@ class Connection(Wire):
             self.response.lose()
 
     def renew_stall(self) -> None:
-        """Give the client STALL_SECONDS to read some of what is unsent."""
         self.sent = self.written - self.transport.get_write_buffer_size()
         self.deadline = self.listener.loop.time() + STALL_SECONDS
 
@@ -8846,7 +8841,6 @@ class HTTPSession(HTTPConversation):
     reader_left = touch
 
     async def resume(self, last_id: str, response: Response) -> None:
-        """Go on with a stream after the event `last_id`."""
         name, _, digits = last_id.rpartition("-")
         number = int(digits) if re.fullmatch("[0-9]{1,15}", digits) else -1
         stream = self.streams.get(name)
@@ -10021,7 +10015,6 @@ class HTTPTransport(Transport):
         raise problem
 
     async def _resume(self, events: SSEDecoder, pending: set[str]) -> None:
-        """Read the rest of a stream that was cut."""
         backoff = Backoff()
         while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
