@@ -521,6 +521,109 @@ def test_a_gateway_that_is_its_own_server_at_a_url_ends_at_a_number_of_connectio
     run(main)
 
 
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize("near", NEAR)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_an_only_server_introduces_itself(near, far, way):
+    about = {"title": "Tea Shop", "version": "1.2", "website_url": "https://shop.example", "description": "It sells tea."}
+    shop = gateway_far.make("shop", icons=[{"src": "https://shop.example/i.png"}], **about)
+
+    async def main():
+        async with shop.http(port=0) as far_server:
+            gateway = Gateway(far_server.url, revision=far)
+            async with reach(gateway, "memory" if way == "stdio" else "http", near) as c:
+                assert c.server_info == shop.info and c.instructions == "use shop well"
+            if way == "stdio":
+                async with m.Client([*GATEWAY, far_server.url], revision=near) as c:
+                    assert c.server_info == shop.info and c.instructions == "use shop well"
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", NEAR)
+def test_the_instructions_of_several_servers_stand_under_their_names(near):
+    targets = {"one": gateway_far.make("a"), "two": m.Server("mute"), "none": "http://127.0.0.1:1/mcp", "four": gateway_far.make("b")}
+
+    async def main():
+        async with m.Client(Gateway(targets), revision=near) as c:
+            assert c.instructions == "# one\n\nuse a well\n\n# four\n\nuse b well"
+            assert c.server_info["name"] == "gateway"
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", NEAR)
+@pytest.mark.parametrize("target", ["http://127.0.0.1:1/mcp", m.Server("slow")], ids=["absent", "slow"])
+def test_an_only_server_that_is_not_there_is_introduced_as_the_gateway(near, target, caplog):
+    async def never(ctx, call_next):
+        await asyncio.Event().wait()
+
+    if isinstance(target, m.Server):
+        target.middleware(never)
+
+    async def main():
+        async with m.Client(Gateway(target, patience=0.3), revision=near) as c:
+            assert (c.server_info["name"], c.instructions) == ("gateway", None)
+        assert not caplog.records, "the next request fails, and says why"
+
+    run(main)
+
+
+ASKING = """
+import json, sys
+for line in sys.stdin:
+    msg = json.loads(line)
+    if msg.get("method") == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "files", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": result}), flush=True)
+    elif msg.get("method") == "notifications/initialized":
+        print(json.dumps({"jsonrpc": "2.0", "id": "asked", "method": "roots/list"}), flush=True)
+    elif msg.get("id") == "asked":
+        roots = msg
+    elif msg.get("method") == "tools/list":
+        while "roots" not in globals():
+            roots = json.loads(sys.stdin.readline())
+        [root] = roots.get("result", {"roots": [{"uri": "refused"}]})["roots"]
+        tool = {"name": root["uri"], "inputSchema": {"type": "object"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {"tools": [tool]}}), flush=True)
+"""
+
+
+def test_what_a_server_asks_when_it_is_connected_waits_for_the_first_request_of_the_client(tmp_path):
+    """The reference server of files wants the roots at once, and may have no folder without them."""
+    (tmp_path / "asking.py").write_text(ASKING)
+
+    async def main():
+        gateway = Gateway([sys.executable, str(tmp_path / "asking.py")], revision=OLD)
+        async with m.Client(gateway, revision=OLD, roots=["file:///tmp"]) as c:
+            assert c.server_info["name"] == "files"
+            await asyncio.sleep(0.2)
+            assert [tool["name"] for tool in await c.list_tools()] == ["file:///tmp"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", NEAR)
+def test_a_connection_that_is_dropped_while_it_opens_fails_no_handshake(near):
+    slow = m.Server("slow")
+
+    @slow.middleware
+    async def never(ctx, call_next):
+        await asyncio.Event().wait()
+
+    async def main():
+        gateway = Gateway(slow, patience=50)
+        client = m.Client(gateway, revision=near)
+        connecting = asyncio.ensure_future(client.connect())
+        await eventually(lambda: gateway.links)
+        gateway.drop()
+        await asyncio.wait_for(connecting, 5)
+        assert client.server_info["name"] == "gateway"
+        await client.close()
+
+    run(main)
+
+
 def test_one_server_keeps_its_names_and_own_tools_stay(tmp_path):
     async def main():
         async with m.Client(Gateway(gateway_far.make())) as c:

@@ -138,6 +138,7 @@ def test_a_url_and_a_token_give_an_entry_that_works_where_only_commands_are_star
     assert install("claude-desktop", url, *words, "--write")[0] == 0
     file = home / ".config" / "Claude" / "claude_desktop_config.json"
     [entry] = json.loads(file.read_text())["mcpServers"].values()
+    assert [*json.loads(file.read_text())["mcpServers"]] == ["tea-shop"], "it is called as it calls itself"
     assert "secret" not in str(entry["args"]), "a list of processes shows these"
     assert start(entry) == 1
 

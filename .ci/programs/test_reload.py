@@ -61,6 +61,7 @@ def test_a_client_keeps_its_session_and_is_told(path, revision):
                 return "an error"
 
         async with client as c:
+            assert c.server_info["name"] == "changing"
             assert await c.call("one") == "one"
             write(path, "one", "two")
             await until("two", "one+two")

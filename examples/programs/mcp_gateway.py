@@ -6,15 +6,17 @@
 
 In a program: `Gateway({"shop": "https://example.com/mcp", "files": app}).run()`. Tools and prompts
 get names like `shop__buy`; a URI stays, and each server is asked for it in turn. With one target,
-all names stay, and lists fail while it is not there. Of several, one that is not there is left out
-until it is. Questions, progress, the log and announcements pass, and cancellation.
+all names stay, that of the server too, and lists fail while it is not there. Of several, one that
+is not there is left out until it is. Instructions pass, and questions, progress, the log,
+announcements and cancellation.
 
 Each client has a connection of its own to each server: by its session; where there is none, by its
 principal, name and capabilities, and then no two calls that may ask share one at a time.
 
 Limits: a task of a server is a long call; who listens hears nothing from a server that was started
-again until the next request; a server is not told that roots changed, and its `instructions` are
-not passed on; two gateways that are each other's servers stop at MAX_LINKS; one event loop.
+again until the next request; a server is not told that roots changed; a client is told once what
+servers say of themselves, when it connects; two gateways that are each other's servers stop at
+MAX_LINKS; one event loop.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from typing import Any
 from mcp_lite import (
     CapabilityMissing,
     Client,
+    ConnectionClosed,
     Context,
     MCPError,
     OAuth,
@@ -51,8 +54,10 @@ logger = logging.getLogger("mcp_gateway")
 MODERN = "2026-07-28"  # from this revision on there are no sessions, and a result asks the client
 MAX_LINKS, IDLE_SECONDS = 100, 300.0  # connections in all; until one that nobody uses is closed
 MAX_HELD, HELD_SECONDS = 100, 900.0  # calls that wait for a client to come again with its answers
+MEET_SECONDS = 5.0  # until a client's handshake leaves out one of several; some wait for ten only
 NEWS_SECONDS = 0.02  # announcements of many connections that say the same in this time are one
 NOT_FOUND, INTERNAL = (-32002, -32602, -32601), -32603
+HANDSHAKES = {"initialize", "server/discover"}
 ASKERS = {"tools/call", "prompts/get", "resources/read"}  # what may ask a modern client
 TOKEN = "MCP_LITE_TOKEN"  # a variable: what --token says, where no list of processes shows it
 FILES = "MCP_GATEWAY_FILES"  # a variable: the configurations that started this process
@@ -69,6 +74,7 @@ class Link(Client):
         target, options = gateway.targets[name]
         self.gateway, self.title, self.key, self.own = gateway, name, key, key[1] is not None
         self.calls: list[Call] = []
+        self.called = asyncio.Event()  # a call has begun that is no handshake
         self.watches: dict[Any, Any] = {}  # by URI: a subscription; or who listens
         self.used = time.monotonic()
         for kind in ("tools", "prompts", "resources"):
@@ -87,6 +93,12 @@ class Link(Client):
         """Whether it would be known whose question comes, if one more call might ask."""
         return self.own or not any(call.asks for call in self.calls)
 
+    @property
+    def askable(self) -> list[Call]:
+        """The calls in which the client may be asked: not in its handshake."""
+        calls = [call for call in self.calls if call.ctx.method != "initialize"]
+        return [call for call in calls if call.asks or self.own]
+
     async def end(self) -> None:
         self.opening.cancel()
         await asyncio.wait([self.opening])
@@ -97,7 +109,12 @@ class Link(Client):
 
     async def answer(self, method: str, params: Msg) -> Any:
         """Ask the client what the server asks: a modern one in a call, another at any time."""
-        calls = [call for call in self.calls if call.asks or self.own]
+        if self.own and not self.askable:
+            # Many ask as soon as they are connected: before the first request of the client.
+            self.called.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.called.wait(), self.gateway.patience)
+        calls = self.askable
         if not calls:
             raise RPCError(INTERNAL, "no request of the client is running, so it is not asked")
         return await calls[-1].ask(method, params)
@@ -117,6 +134,8 @@ class Call:
         self.news, self.state = asyncio.Event(), ""
         self.timer: Any = None  # ends it if nobody comes again
         link.calls.append(self)  # now: nobody else must take a connection that is to be alone
+        if ctx.method != "initialize":
+            link.called.set()
         self.task: Any = None  # of one that outlives its request
         if asks and ctx.revision >= MODERN:
             self.task = asyncio.ensure_future(self.run())
@@ -128,6 +147,8 @@ class Call:
             await asyncio.wait([link.opening], timeout=patience)
         if not link.opening.done():
             raise RequestTimeout(f"it did not connect within {patience:g} seconds")
+        if link.opening.cancelled():
+            raise ConnectionClosed("the connection was closed before it was open")
         link.opening.result()
         if level not in (None, link.log_level) and "logging" in link.server_capabilities:
             await link.set_log_level(str(level))
@@ -303,6 +324,8 @@ class Gateway(Server):
             if call is None:
                 raise RPCError(-32602, "no call waits for these answers any more; call again")
             return await self.outcome(call, ctx)
+        if ctx.method in HANDSHAKES:
+            return await self.introduce(ctx, call_next)
         if ctx.method.endswith("/list") and "cursor" not in ctx.params:
             return await self.list(ctx, call_next)
         if ctx.method in ("resources/subscribe", "resources/unsubscribe", "subscriptions/listen"):
@@ -344,27 +367,48 @@ class Gateway(Server):
             raise problem
         return await call_next(ctx)
 
-    async def of_each(self, ctx: Context, work: Any) -> Any:
+    async def of_each(self, ctx: Context, work: Any, patience: float = math.inf) -> Any:
         """Return what each server gives; one that gives nothing in time is left out.
 
         The error of an only server goes to a client that asks for a list: an empty one looks right.
         """
+        patience = min(patience, self.patience)
 
         async def of(name: str) -> Any:
             try:
                 call = self.begin(ctx, name, work)
-                return await asyncio.wait_for(call.result(ctx), self.patience)
+                return await asyncio.wait_for(call.result(ctx), patience)
             except Exception as exc:  # whatever a target raises
                 if getattr(exc, "code", 0) in (*NOT_FOUND, -32021):
                     return None
                 if isinstance(exc, asyncio.TimeoutError):
-                    exc = RequestTimeout(f"no response within {self.patience:g} seconds")
+                    exc = RequestTimeout(f"no response within {patience:g} seconds")
                 problem, who = passed_on(exc), name or "the server"
                 if not name and ctx.method.endswith("/list"):
                     raise problem from exc
-                logger.warning("%s is left out of %s: %s", who, ctx.method, problem.message)
+                if name or ctx.method not in HANDSHAKES:  # an only one fails the next request
+                    logger.warning("%s is left out of %s: %s", who, ctx.method, problem.message)
 
         return await asyncio.gather(*map(of, self.targets))
+
+    async def introduce(self, ctx: Context, call_next: Any) -> Any:
+        """Answer a handshake: an only server speaks for itself, and each of several has a part."""
+        answer, only = await call_next(ctx), "" in self.targets
+
+        async def work(link: Link, call: Call) -> Any:
+            return link.server_info, link.instructions
+
+        # A client waits for an only server as if we were not there.
+        answers = await self.of_each(ctx, work, math.inf if only else MEET_SECONDS)
+        texts = [answer.get("instructions")]
+        for name, found in zip(self.targets, answers):
+            info, text = found or ({}, None)
+            if only and info:
+                self.info = info
+            texts.append(f"# {name}\n\n{text}" if text and name else text)
+        if any(texts):
+            answer["instructions"] = "\n\n".join(filter(None, texts))
+        return {**answer, "serverInfo": self.info} if ctx.method == "initialize" else answer
 
     async def list(self, ctx: Context, call_next: Any) -> Any:
         kind, answer = ctx.method.split("/")[-2], await call_next(ctx)
