@@ -1,6 +1,7 @@
 """mcp_install: the entry of a server in the file of an application."""
 
 import asyncio
+import contextlib
 import http.server
 import json
 import os
@@ -195,11 +196,60 @@ def test_a_token_that_is_not_valid_is_not_written(install, home, url, app):
     assert os.listdir(home) == []
 
 
-def test_an_application_that_logs_in_itself_gets_a_url_that_asks_for_a_login(install, url, home):
-    assert install("cursor", url, "--write")[0] == 0
-    assert url in (home / ".cursor" / "mcp.json").read_text()
-    status, out, err = install("claude-desktop", url, "--write")
-    assert (status, out) == (3, "") and f"mcp_lite.py login {url}" in err
+@pytest.mark.parametrize("app", ["cursor", "claude-desktop", "codex"])
+def test_a_server_that_wants_a_token_and_has_no_login_is_not_written_without_one(install, home, url, app):
+    status, out, err = install(app, url, "--write")
+    assert (status, out) == (3, "") and f"{url} needs a token: pass it by --token" in err
+    assert err.count(url) == 2 - (app != "claude-desktop") and err.endswith("nothing is written\n")
+    assert {*os.listdir(home)} <= {".local"}, "where logins are"
+    assert install(app, url)[0] == 3
+
+
+@contextlib.contextmanager
+def refusing(pages, challenge):
+    """Serve pages, by path, beside an endpoint that refuses everybody; give its URL."""
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(401)
+            self.send_header("www-authenticate", challenge)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def do_GET(self):
+            body = pages.get(self.path, "").encode()
+            self.send_response(200 if body else 404)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}/a/mcp"
+        served.shutdown()
+
+
+METADATA = json.dumps({"resource": "http://127.0.0.1/a/mcp", "authorization_servers": ["http://127.0.0.1:1"]})
+
+
+@pytest.mark.parametrize("pages, challenge, logs_in", [
+    ({}, "Bearer", False),
+    ({}, 'Bearer realm="x", resource_metadata="http://127.0.0.1:1/about"', True),
+    ({"/.well-known/oauth-protected-resource/a/mcp": METADATA}, "Bearer", True),
+    ({"/.well-known/oauth-protected-resource": METADATA}, "Bearer", True),
+    ({"/.well-known/oauth-authorization-server": METADATA}, "Bearer", True),
+    ({"/.well-known/oauth-protected-resource": "<p>Welcome to our shop</p>"}, "Bearer", False),
+    ({"/.well-known/oauth-protected-resource": "[]"}, "Bearer", False),
+])  # fmt: skip
+def test_an_application_that_logs_in_itself_gets_a_url_that_has_a_login(install, home, pages, challenge, logs_in):
+    with refusing(pages, challenge) as url:
+        status, out, err = install("cursor", url, "--write")
+        assert status == (0 if logs_in else 3)
+        assert ("needs a token" in err) != logs_in
+        assert [*home.rglob("mcp.json")] == [home / ".cursor" / "mcp.json"] * logs_in
+        status, out, err = install("claude-desktop", url, "--write")
+        assert (status, out) == (3, "") and f"mcp_lite.py login {url}" in err
 
 
 @pytest.mark.parametrize("target, text, problem", [

@@ -29,6 +29,7 @@ import asyncio
 import functools
 import getpass
 import glob
+import http.client
 import inspect
 import itertools
 import json
@@ -38,6 +39,9 @@ import re
 import shutil
 import sys
 import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
 import zipfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -49,6 +53,7 @@ if HERE.name == "programs":  # mcp_lite.py lies two folders up, as in its reposi
 import mcp_lite as mcp  # noqa: E402
 
 Entry = dict[str, Any]
+LOGIN_SECONDS = 10.0  # for each page that may tell of a login
 
 
 class Application(NamedTuple):
@@ -200,10 +205,41 @@ async def offer_of(client: mcp.Client) -> Entry:
         }  # fmt: skip
 
 
+def has_login(url: str) -> bool:
+    """Return whether an application can log in: metadata that tell how are named, or are there."""
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    try:
+        request = urllib.request.Request(url, ping, headers)
+        urllib.request.urlopen(request, timeout=LOGIN_SECONDS).close()
+    except urllib.error.HTTPError as exc:
+        with exc:
+            if "resource_metadata=" in str(exc.headers.get_all("www-authenticate")):
+                return True
+    except (OSError, http.client.HTTPException):
+        pass
+    parts = urllib.parse.urlsplit(url)
+    known = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-"
+    places = (f"protected-resource{parts.path}", "protected-resource", "authorization-server")
+    return any(is_document(known + place) for place in places)
+
+
+def is_document(url: str) -> bool:
+    """Return whether there is a JSON object at a URL."""
+    try:
+        with urllib.request.urlopen(url, timeout=LOGIN_SECONDS) as page:
+            return isinstance(json.load(page), dict)
+    except urllib.error.HTTPError as exc:
+        exc.close()
+    except (OSError, ValueError, http.client.HTTPException):
+        pass
+    return False
+
+
 def look(app: Application, entry: Entry, cwd: Optional[str]) -> tuple[Entry, int]:
     """Return what the server of an entry offers, and 0; if it cannot be used, say why: {}, 3.
 
-    A URL that asks for a login can be used: the application logs in.
+    A URL that has a login can be used: the application logs in.
     """
     headers = entry.get("headers") or entry.get("http_headers")
     try:
@@ -214,7 +250,11 @@ def look(app: Application, entry: Entry, cwd: Optional[str]) -> tuple[Entry, int
             client = mcp.Client(entry[app.url], headers=headers)
         return asyncio.run(offer_of(client)), 0
     except mcp.AuthError as exc:
-        return {}, mcp.complain(exc) if headers else 0
+        url = entry[app.url]
+        if not headers and has_login(url):
+            return {}, 0
+        needed = mcp.AuthError(f"{url} needs a token: pass it by --token")
+        return {}, mcp.complain(exc if headers or exc.code != 401 else needed)
     except mcp.RequestTimeout as exc:
         return {}, mcp.complain(mcp.MCPError(str(exc).partition(";")[0]))
     except mcp.MCPError as exc:
