@@ -436,7 +436,9 @@ def test_a_project_has_a_file_of_its_own(install):
 @pytest.mark.parametrize(
     "words, problem",
     [
-        (["emacs", "shop.py"], "invalid choice: 'emacs'"),
+        (["emacs", "shop.py"], "no application 'emacs'; available: claude-desktop, claude-code, cursor, "),
+        (["claude", "shop.py"], "no application 'claude'; did you mean claude-desktop or claude-code?"),
+        (["curser", "shop.py"], "no application 'curser'; did you mean cursor?"),
         (["cursor"], "required: target"),
         (["cursor", "none.py"], "there is no file none.py"),
         (["cursor", "no-such-program"], "there is no program 'no-such-program'"),

@@ -26,6 +26,7 @@ Limits: TOML (of Codex) is printed, not written. A bundle has no packages of pip
 import argparse
 import ast
 import asyncio
+import difflib
 import functools
 import getpass
 import glob
@@ -440,13 +441,24 @@ def make_entry(args: argparse.Namespace, entry: Entry, name: str) -> None:
         print(f"in {' and '.join(paths) or 'a file that is not known'}", file=sys.stderr)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Print or write the entry of a server for an application."""
+def application(word: str) -> str:
+    """Return a word that names an application, as the command line has it."""
+    known = [*APPLICATIONS, "mcpb"]
+    if word in known:
+        return word
+    near = [name for name in known if name.startswith(word)]
+    near = near or difflib.get_close_matches(word, known)
+    meant = f"did you mean {' or '.join(near)}?" if near else f"available: {', '.join(known)}"
+    raise argparse.ArgumentTypeError(f"no application {word!r}; {meant}")
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return what reads a command line."""
     parser = argparse.ArgumentParser(
         "install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("app", choices=[*APPLICATIONS, "mcpb"], metavar="APP",
+    add("app", type=application, metavar="APP",
         help=", ".join([*APPLICATIONS, "or mcpb for a bundle"]))  # fmt: skip
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--write", action="store_true", help="put it into the application's file")
@@ -460,6 +472,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
             metavar=form, help=what)  # fmt: skip
     add("--token", help="for a URL, as --header 'Authorization: Bearer TOKEN'")
     add("--ca", metavar="FILE", help="for a URL, certificates to trust, in PEM")
+    return parser
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Print or write the entry of a server for an application."""
+    parser = command_line()
     args = parser.parse_args(argv)
     bundle, env = args.app == "mcpb", dict(args.env)
     try:
