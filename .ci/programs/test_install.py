@@ -394,10 +394,27 @@ def test_an_entry_of_that_name_is_not_replaced(install, settings):
     install("cursor", "shop.py", "--write")
     before = settings.read_text()
     status, out, err = install("cursor", "shop.py", "--write", "--env", "A=b")
-    assert (status, out) == (2, "") and "remove that, or give --name" in err
+    assert (status, out) == (2, "") and "it has 'shop': pass --replace, or another --name" in err
     assert settings.read_text() == before
     assert install("cursor", "shop.py", "--write", "--name", "second")[0] == 0
     assert [*json.loads(settings.read_text())["mcpServers"]] == ["second", "shop"]
+
+
+@pytest.mark.parametrize("before, after", [
+    ('{"mcpServers": {"shop": {"command": "x"}, "old": {}}}\n', '{"mcpServers": {"shop": NEW, "old": {}}}\n'),
+    ('{"shop": {"command": "x"},\n "mcpServers": {"shop":null,},}', '{"shop": {"command": "x"},\n "mcpServers": {"shop":NEW,},}'),
+    ('{"mcpServers": { // "shop": 1\n  "shop": [1, "}"] /* mine */\n}}', '{"mcpServers": { // "shop": 1\n  "shop": NEW /* mine */\n}}'),
+    ('{\n  "mcpServers": {\n    "shop": {\n      "command": "x"\n    },\n    "old": {}\n  }\n}\n',
+     '{\n  "mcpServers": {\n    "shop": LONG,\n    "old": {}\n  }\n}\n'),
+    ('{"mcpServers": {"old": {}}}', '{"mcpServers": {"shop": NEW, "old": {}}}'),
+])  # fmt: skip
+def test_an_entry_is_replaced_where_it_stands(install, settings, before, after):
+    settings.write_text(before)
+    assert install("cursor", "shop.py", "--write", "--replace")[0] == 0
+    new = {"command": sys.executable, "args": [os.path.abspath("shop.py")]}
+    long = json.dumps(new, indent=2).replace("\n", "\n    ")
+    assert settings.read_text() == after.replace("NEW", json.dumps(new)).replace("LONG", long)
+    assert pathlib.Path(f"{settings}.bak").read_text() == before
 
 
 @pytest.mark.parametrize(

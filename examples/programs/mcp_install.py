@@ -9,7 +9,8 @@
 
 The file of an application belongs to somebody else: one entry is put into its text, every other
 character stays, and a copy is kept beside it (.bak, .bak1, ...). Nothing is written in doubt: a
-link, a file that cannot be read as settings, an entry of that name, a server that cannot be used.
+link, a file that cannot be read as settings, an entry of that name without --replace, a server that
+cannot be used.
 What is written is absolute, for an application may have no PATH, and work in any folder.
 
 The server is started first as the application will start it, and its tools are listed. The entry
@@ -44,7 +45,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -289,7 +290,7 @@ def blanked(text: str) -> str:
     return text
 
 
-def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
+def put_entry(text: str, key: str, name: str, entry: Entry, replace: bool = False) -> str:
     """Return the text of a JSON object in which the table `key` has `name`; all else is as it was.
 
     Where the entry belongs is guessed: only a guess with the right effect is taken.
@@ -297,14 +298,36 @@ def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
     bare = blanked(text)
     settings = json.loads(bare)
     servers = settings.get(key, {})
-    if name in servers:
-        raise ValueError(f"it has {name!r}: remove that, or give --name")
+    if name in servers and not replace:
+        raise ValueError(f"it has {name!r}: pass --replace, or another --name")
     wanted = {**settings, key: {**servers, name: entry}}
     unit = (re.findall(r"\n([ \t]+)", bare) or ["  "])[0]
-    given: Entry = {key: {name: entry}}
-    indent, before = "", r"\A\s*\{"
-    if key in settings:
-        given, indent, before = {name: entry}, unit, json.dumps(key) + r"\s*:\s*\{"
+    if name in servers:
+        guesses = replaced(text, name, entry, unit)
+    elif key in settings:
+        guesses = inserted(text, json.dumps(key) + r"\s*:\s*\{", {name: entry}, unit, unit)
+    else:
+        guesses = inserted(text, r"\A\s*\{", {key: {name: entry}}, unit, "")
+    for guess in guesses:
+        if json.loads(blanked(guess)) == wanted:
+            return guess
+    raise ValueError("there is no place for the entry")
+
+
+def replaced(text: str, name: str, entry: Entry, unit: str) -> Iterator[str]:
+    """Yield the texts in which one value of a name is an entry."""
+    bare = blanked(text)
+    for hit in re.finditer(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:\s*", bare):
+        _, end = json.JSONDecoder().raw_decode(bare, hit.end())
+        margin = re.findall(r"(?m)^[ \t]*", text[: hit.start()])[-1]
+        several = "\n" in text[hit.end() : end]  # lines
+        new = json.dumps(entry, indent=unit if several else None, ensure_ascii=False)
+        yield text[: hit.end()] + new.replace("\n", f"\n{margin}") + text[end:]
+
+
+def inserted(text: str, before: str, given: Entry, unit: str, indent: str) -> Iterator[str]:
+    """Yield the texts in which what is given stands after a place that matches `before`."""
+    bare = blanked(text)
     lines = json.dumps(given, indent=unit, ensure_ascii=False).split("\n")[1:-1]
     new = "".join(f"\n{indent}{line}" for line in lines)
     for hit in re.finditer(before, bare):
@@ -315,19 +338,17 @@ def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
         if inline:  # a member follows on the same line: so does it after the new one
             new = inline[1] + json.dumps(given, ensure_ascii=False)[1:-1]
             gap = "" if inline[1] else " "
-        if json.loads(blanked(head + new + comma + gap + rest)) == wanted:
-            return head + new + comma + gap + rest
-    raise ValueError("there is no place for the entry")
+        yield head + new + comma + gap + rest
 
 
-def write_entry(path: str, key: str, name: str, entry: Entry) -> str:
+def write_entry(path: str, key: str, name: str, entry: Entry, replace: bool) -> str:
     """Put an entry into a file of settings, and return what was done; ValueError: nothing was."""
     if os.path.islink(path):
         raise ValueError(f"it is a link to {os.path.realpath(path)}")
     file = pathlib.Path(path)
     there = file.exists()
     before = file.read_bytes().decode() if there else ""
-    after = put_entry(before if before.strip() else "{}\n", key, name, entry)
+    after = put_entry(before if before.strip() else "{}\n", key, name, entry, replace)
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as new:
         new.write(after.encode())  # for its owner alone: an entry may hold a secret
@@ -430,7 +451,7 @@ def make_entry(args: argparse.Namespace, entry: Entry, name: str) -> None:
         raise ValueError(f"{' and '.join(paths)} is left alone: add the entry by hand")
     for path in paths * args.write:
         try:
-            print(write_entry(path, app.key, name, entry))
+            print(write_entry(path, app.key, name, entry, args.replace))
         except (OSError, ValueError, AttributeError, TypeError, RecursionError) as exc:
             raise ValueError(f"{path} is left alone: {exc}") from exc
     if args.write:
@@ -463,6 +484,7 @@ def command_line() -> argparse.ArgumentParser:
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--write", action="store_true", help="put it into the application's file")
     add("--project", action="store_true", help="for this folder, not for all that I do")
+    add("--replace", action="store_true", help="replace an entry of that name")
     add("--name", help="how the application calls the server")
     add("--author", help="of a bundle; by default your name on this machine")
     for name, form, what in (
