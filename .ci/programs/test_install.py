@@ -456,6 +456,9 @@ def test_a_project_has_a_file_of_its_own(install):
         (["emacs", "shop.py"], "no application 'emacs'; available: claude-desktop, claude-code, cursor, "),
         (["claude", "shop.py"], "no application 'claude'; did you mean claude-desktop or claude-code?"),
         (["curser", "shop.py"], "no application 'curser'; did you mean cursor?"),
+        (["cursor", "shop.py", "--file", "shop.py"], "--file is for a bundle"),
+        (["mcpb", "shop.py", "--file", "none.csv"], "there is no file none.csv beside shop.py"),
+        (["mcpb", "shop.py", "--file", "../home"], "../home is not in the folder of shop.py"),
         (["cursor"], "required: target"),
         (["cursor", "none.py"], "there is no file none.py"),
         (["cursor", "no-such-program"], "there is no program 'no-such-program'"),
@@ -514,7 +517,7 @@ def test_a_bundle_has_all_that_the_server_needs_and_a_manifest(install, tmp_path
     assert manifest["server"]["mcp_config"]["env"] == {"API_KEY": "${user_config.api_key}"}
     assert manifest["user_config"]["api_key"]["sensitive"] is True
     status, out, _ = install("mcpb", "shop.py:app", "--write", "--name", "tea-shop")
-    assert status == 0 and "other" not in out
+    assert status == 0 and "other.py" not in out
     with zipfile.ZipFile("tea-shop.mcpb") as bundle:
         bundle.extractall(tmp_path / "out")
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
@@ -527,7 +530,27 @@ def test_a_bundle_has_all_that_the_server_needs_and_a_manifest(install, tmp_path
 
     assert asyncio.run(call()) == 4
     status, _, err = install("mcpb", "shop.py", "--write", "--name", "tea-shop")
-    assert status == 2 and "File exists: 'tea-shop.mcpb'" in err
+    assert status == 2 and "tea-shop.mcpb is there: pass --replace, or another --name" in err
+    assert install("mcpb", "shop.py", "--write", "--name", "tea-shop", "--replace")[0] == 0
+
+
+@pytest.mark.parametrize("begun_in", [".", ".."])
+def test_a_bundle_has_the_files_that_are_named_where_they_were_and_says_so(install, monkeypatch, tmp_path, begun_in):
+    for name in ("prices.csv", "pages/a/one.html", "pages/two.html", "left.txt"):
+        pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(name).write_text(name)
+    monkeypatch.chdir(begun_in)
+    target = os.path.relpath(tmp_path / "work" / "shop.py")
+    status, out, _ = install("mcpb", target, "--write", "--file", "prices.csv", "--file", "pages")
+    assert status == 0
+    others = "server/pages/a/one.html, server/pages/two.html, server/prices.csv"
+    assert out == (
+        f"shop.mcpb has manifest.json, server/mcp_lite.py, {others}, server/shop.py; --file adds what else it reads\n"
+    )
+    with zipfile.ZipFile("shop.mcpb") as bundle:
+        assert bundle.read("server/pages/a/one.html") == b"pages/a/one.html"
+    status, out, _ = install("mcpb", target, "--write", "--replace")
+    assert status == 0 and "prices.csv" not in out
 
 
 @pytest.mark.parametrize("words", [["http://127.0.0.1:1/mcp"], ["--", "npx", "x"], ["none.py"]])

@@ -18,8 +18,9 @@ has the server's own name, or else that of its host or its file. If the server c
 status is 3, and the entry is only printed.
 
 A bundle is a zip file that applications install with one click: the server, the modules of its
-folder that it imports, mcp_lite.py, and a manifest. The user needs Python 3.9 or later. The
-application asks the user for each --env; its VALUE is only used here, to list the tools.
+folder that it imports, the files of --file, mcp_lite.py, and a manifest. The user needs Python 3.9
+or later. The application asks the user for each --env; its VALUE is only used here, to list the
+tools. Keep data that change elsewhere: an update of the bundle replaces its folder.
 
 Limits: TOML (of Codex) is printed, not written. A bundle has no packages of pip.
 """
@@ -411,14 +412,32 @@ def manifest_of(target: str, offer: Entry, name: str, author: str, env: Entry) -
     }  # fmt: skip
 
 
-def write_bundle(target: str, manifest: Entry) -> str:
-    """Write a bundle into this folder, and return what was done; OSError if it is there."""
-    path = pathlib.Path(re.sub(r":\w+$", "", target))
-    with zipfile.ZipFile(f"{manifest['name']}.mcpb", "x", zipfile.ZIP_DEFLATED) as bundle:
+def files_of_bundle(target: str, named: list[str]) -> dict[str, pathlib.Path]:
+    """Return a server's modules, and the files and folders named, by their places in its folder."""
+    path = pathlib.Path(os.path.abspath(re.sub(r":\w+$", "", target)))
+    found: dict[str, pathlib.Path] = {}
+    for word in named:
+        whole = pathlib.Path(os.path.abspath(path.parent / word))
+        if path.parent not in whole.parents:
+            raise ValueError(f"{word} is not in the folder of {path.name}")
+        files = [each for each in [whole, *sorted(whole.rglob("*"))] if each.is_file()]
+        if not files:
+            raise ValueError(f"there is no file {word} beside {path.name}")
+        found.update({each.relative_to(path.parent).as_posix(): each for each in files})
+    return {**found, **modules_of(path)}
+
+
+def write_bundle(files: dict[str, pathlib.Path], manifest: Entry, replace: bool) -> str:
+    """Write a bundle into this folder, and return what was done; ValueError if it is there."""
+    name = f"{manifest['name']}.mcpb"
+    if os.path.exists(name) and not replace:
+        raise ValueError(f"{name} is there: pass --replace, or another --name")
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as bundle:
         bundle.writestr("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))
-        for place, file in modules_of(path).items():
+        for place, file in files.items():
             bundle.write(file, f"server/{place}")
-        return f"{bundle.filename} has {', '.join(bundle.namelist())}"
+        names = ", ".join(sorted(bundle.namelist()))
+        return f"{name} has {names}; --file adds what else it reads"
 
 
 # The command line.
@@ -437,7 +456,9 @@ def make_bundle(args: argparse.Namespace, offer: Entry, name: str) -> None:
     """Print the manifest of a bundle, or write the bundle."""
     author = args.author or getpass.getuser()
     manifest = manifest_of(args.target[0], offer, name, author, dict(args.env))
-    print(write_bundle(args.target[0], manifest) if args.write else json.dumps(manifest, indent=2))
+    files = files_of_bundle(args.target[0], args.file)
+    whole = json.dumps(manifest, indent=2)
+    print(write_bundle(files, manifest, args.replace) if args.write else whole)
 
 
 def make_entry(args: argparse.Namespace, entry: Entry, name: str) -> None:
@@ -484,9 +505,11 @@ def command_line() -> argparse.ArgumentParser:
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--write", action="store_true", help="put it into the application's file")
     add("--project", action="store_true", help="for this folder, not for all that I do")
-    add("--replace", action="store_true", help="replace an entry of that name")
+    add("--replace", action="store_true", help="replace an entry of that name, or a bundle")
     add("--name", help="how the application calls the server")
     add("--author", help="of a bundle; by default your name on this machine")
+    add("--file", action="append", default=[], metavar="PATH",
+        help="put this into a bundle, too: a file or folder in that of the server")  # fmt: skip
     for name, form, what in (
         ("env", "KEY=VALUE", "for a command"), ("header", "NAME:VALUE", "for a URL"),
     ):  # fmt: skip
@@ -507,6 +530,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
             if args.target[1:] or not re.search(r"\.py(:\w+)?$", args.target[0]):
                 raise ValueError("a bundle has one FILE.py or FILE.py:APP")
             env["PYTHONPATH"] = os.path.dirname(inspect.getfile(mcp.Client))  # as in the bundle
+        elif args.file:
+            raise ValueError("--file is for a bundle")
         app = APPLICATIONS.get(args.app, Application({}))
         if args.ca and not os.path.isfile(args.ca):
             raise ValueError(f"there is no file {args.ca}")
