@@ -140,3 +140,14 @@ def test_the_dockerfile_passes_its_linter():
         pytest.skip("hadolint is not installed")
     done = subprocess.run([hadolint, str(EXAMPLES / "docker" / "Dockerfile")], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_tokens_of_colleagues_are_found_wherever_the_server_is_started(tmp_path):
+    page = (EXAMPLES / "production" / "README.md").read_text()
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "tokens.txt" in block]
+    shown = "class app:\n    def run(transport, *, token, ssl, **options):\n        print([*token], *ssl)\n"
+    (tmp_path / "server.py").write_text(shown + code)
+    (tmp_path / "tokens.txt").write_text("ann 0a\nbob 1b\n")
+    command = [sys.executable, str(tmp_path / "server.py")]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"['0a', '1b'] {tmp_path}/cert.pem {tmp_path}/key.pem\n", done.stderr
