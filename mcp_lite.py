@@ -3106,7 +3106,8 @@ ClientSession stdio_client sse_client streamablehttp_client streamable_http_clie
 StdioServerParameters StreamableHttpTransport: Client
 stdio_server run_async: app.run(), app.serve_stdio() or app.serve_http()
 list_tools call_tool: @app.tool, or add_tool(input_schema=); in a test, async with Client(app)
-list_resources list_resource_templates: @app.resource
+list_resources: @app.resource
+list_resource_templates: @app.resource; in a client, list_templates()
 list_prompts: @app.prompt
 read_resource: @app.resource
 get_prompt: @app.prompt
@@ -3123,9 +3124,11 @@ get_state set_state session_id: ctx.state
 list_roots: ctx.roots
 fastmcp: ctx.server
 message: ctx.params
-types TextContent CallToolResult ToolResult ElicitResult: a dict, as on the wire
+types TextContent ImageContent CallToolResult ToolResult ElicitResult: a dict, as on the wire
+Completion EmbeddedResource ReadResourceContents ResourceLink: a dict, as on the wire
+File: Resource(uri, data=)
 ToolAnnotations: annotations={...}, a dict
-UserMessage AssistantMessage: Message
+UserMessage AssistantMessage PromptMessage: Message
 McpError ErrorData: RPCError to raise it, RemoteError to catch it
 ResourceError PromptError: ToolError
 AccessToken: Principal
@@ -3133,7 +3136,9 @@ AuthSettings TokenVerifier StaticTokenVerifier: token=, verify= or auth=Guard(..
 BearerAuth: token=
 initialize: async with Client(...)
 send_ping: ping()
-subscribe_resource unsubscribe_resource: client.subscribe(uri); a server keeps its subscribers
+subscribe_resource: client.subscribe(uri); a server keeps its subscribers
+unsubscribe_resource: close() of the subscription
+NotificationOptions InitializationOptions create_initialization_options: app.run() alone
 elicitation_callback elicitation_handler: elicit=
 sampling_callback sampling_handler: sample=
 logging_callback log_handler: log=
@@ -3143,12 +3148,19 @@ message_handler: @client.on(method)
 read_timeout_seconds: timeout=
 raise_on_error: call(), which raises ToolError, or call_tool(), and look at isError
 response_type requestedSchema: wanted=
+schema: wanted= or input_schema=
 system_prompt: system=
 logger_name: logger=
 progress: ctx.report_progress
 mask_error_details: mask_errors=
 structured_output: structured=
 stateless_http: sessions=False
+rate_limit: Server(rate_limit=)
+initialize_result: server_info and server_capabilities
+get_tools: app.tools, or list_tools() of a client
+is_connected: lost is None
+include_tags exclude_tags enabled: a middleware
+exclude_args: functools.partial(fn, name=value)
 tags: meta=
 """) for name in names.split()}
 
@@ -3649,12 +3661,21 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]
 
 
+def not_found(uri: str) -> RPCError:
+    # spec 2025-11-25: server/resources#error-handling
+    return RPCError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}", {"uri": uri})
+
+
 def read_file(path: Any, uri: str, mime_type: str | None) -> list[Msg]:
     """Return the contents of a file as those of a resource: text if it is UTF-8."""
     from mimetypes import guess_type
 
-    with open(path, "rb") as file:
-        data: Any = file.read()
+    try:
+        with open(path, "rb") as file:
+            data: Any = file.read()
+    except FileNotFoundError as exc:
+        logger.warning("%s: %s", uri, exc)
+        raise not_found(uri) from exc
     with suppress(UnicodeDecodeError):
         data = data.decode()
     return contents_of(uri, data, mime_type or guess_type(path)[0])
@@ -4017,8 +4038,7 @@ def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
         found = entry.template and entry.template.match(wanted)
         if found is not None:
             return entry, found
-    # spec 2025-11-25: server/resources#error-handling
-    raise RPCError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}", {"uri": uri})
+    raise not_found(uri)
 
 
 def _fact(path: str, doc: str) -> Any:
@@ -4583,6 +4603,9 @@ class Tool(Entry):
             text = value if self.plain is str else _to_json(value)
             return {"content": [{"type": "text", "text": text}],
                     "structuredContent": {"result": value}}
+        is_pair = isinstance(value, tuple) and [*map(type, value)] == [list, dict]
+        if is_pair and any(map(_is_block, value[0])):  # as a handler of the SDK returns it
+            value = {"content": blocks_of(value[0]), "structuredContent": value[1]}
         answer: Msg = value if is_result(value) else {
             "content": blocks_of(value),
             **without_none(structuredContent=self._structured(value))}
@@ -7149,7 +7172,8 @@ class Client(_ClientSession, Findable):
         if type(given) is not dict:
             faults.append(f"got {kind_of(given)}, not a dict")
         if faults:
-            raise TypeError(f"call({name!r}, {{...}}): {faults[0]}")
+            raise TypeError(
+                f"call({name!r}, {{...}}), with all arguments in the dict: {faults[0]}")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()

@@ -4231,6 +4231,15 @@ class TestHosts:
     async def test_a_whole_result_must_have_a_list_of_blocks(self, result):
         assert "must be a list of blocks" in await value_of(lambda: result, {})
 
+    async def test_a_pair_of_content_and_data_is_both_as_in_the_sdk(self):
+        app, block = m.Server(), {"type": "text", "text": "one row"}
+        app.add_tool(lambda: ([block, "b"], {"rows": 1}), name="pair", output_schema={"required": ["rows"]})
+        app.add_tool(lambda: (["a", "b"], {"rows": 1}), name="data")
+        async with m.Client(app) as c:
+            result = await c.call_tool("pair")
+            assert result["content"] == [block, {"type": "text", "text": "b"}] and result["structuredContent"] == {"rows": 1}
+            assert await c.call("data") == '[["a","b"],{"rows":1}]'
+
     async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
         app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
         app.add_resource("x://row", lambda: row, name="row")
@@ -6047,7 +6056,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         assert answer["completion"] == {"values": ["a", "b"], "total": 5, "hasMore": True}
 
     async def test_a_path_in_a_resource_is_the_file_that_it_names(self, tmp_path, caplog):
-        """A text, if it is UTF-8; where a missing file was, the log says, and the client does not hear."""
+        """A text, if it is UTF-8; the log says where a missing file was, and the client does not learn it."""
         (tmp_path / "plate.csv").write_bytes("well,µl\nA1,7\n".encode())
         (tmp_path / "plot.png").write_bytes(b"\x89PNG\xff")
         app = m.Server()
@@ -6061,7 +6070,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert contents["mimeType"] == "text/plain"
             [contents] = (await c.read_resource("x://file/plot.png"))["contents"]
             assert contents == {"uri": "x://file/plot.png", "mimeType": "image/png", "blob": "iVBOR/8="}
-            with pytest.raises(m.RemoteError, match=r"^Internal error \(-32603\)$"):
+            with pytest.raises(m.RemoteError, match=r"^Resource not found: x://file/none.txt \(-32602\)$"):
                 await c.read("x://file/none.txt")
         assert "none.txt" in caplog.text
 
@@ -6945,6 +6954,8 @@ class TestServing:
             (app, "agsi", r"did you mean asgi\?$", "available"),
             (app, "call_tool", r"write @app.tool, or add_tool\(input_schema=\); in a test, async with Client\(app\)$", "29"),
             (app, "list_resources", "write @app.resource$", "available"),
+            (client, "list_resource_templates", r"write @app.resource; in a client, list_templates\(\)$", "available"),
+            (client, "unsubscribe_resource", r"write close\(\) of the subscription$", "available"),
             (app, "http_app", "write app.asgi", "available"),
             (client, "session", "write ctx.log, ctx.elicit, .*, or the Client itself$", "available"),
         ):
@@ -6984,7 +6995,7 @@ class TestServing:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
-            with pytest.raises(TypeError, match=r"^call\('plot', {...}\): no option 'fn'; available: timeout, progress, meta$"):
+            with pytest.raises(TypeError, match=r"^call\('plot', {...}\), with all arguments in the dict: no option 'fn'; available: timeout, progress, meta$"):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
@@ -7834,7 +7845,8 @@ class TestElicitation:
                 await c.call("tool")
 
     @pytest.mark.parametrize("misused, says", [
-        (lambda ctx: ctx.elicit(message="?", schema=Spot), "Context.elicit\\(\\): no option 'schema'; available: message, wanted, key, timeout"),
+        (lambda ctx: ctx.elicit(message="?", schema=Spot), "Context.elicit\\(\\): no option 'schema'; write wanted= or input_schema="),
+        (lambda ctx: ctx.elicit(message="?", form=Spot), "Context.elicit\\(\\): no option 'form'; available: message, wanted, key, timeout"),
         (lambda ctx: ctx.log("info", "?", extra={}), r"log\(\): no option 'extra'; available: level, data, logger"),
         (lambda ctx: ctx.info("?", extra={}), r"info\(\): no option 'extra'; available: data, logger"),
         (lambda ctx: ctx.elicit("?", timeout="3"), "timeout='3': must be a number >= 0"),
@@ -9781,7 +9793,7 @@ max_timeout counts all rounds of a call together.
                 await work
         await c.close()
         async with m.Client(demo()) as c:
-            with pytest.raises(TypeError, match=r"^call\('add', {...}\): got array, not a dict$"):
+            with pytest.raises(TypeError, match=r"^call\('add', {...}\), with all arguments in the dict: got array, not a dict$"):
                 await c.call("add", [1])
             with pytest.raises(TypeError, match=r"progress= is called with \(done, total, message\), but takes"):
                 await c.call("add", {"a": 1}, progress=lambda done: None)
