@@ -5697,6 +5697,7 @@ async def serve_completion(ctx: Context) -> Msg:
     fn = entry.completions.get(argument["name"])
     others = object_of(object_of(ctx.params, "context"), "arguments")
     found = fn and await server.call(bind_some(fn, argument["value"], others, ctx=ctx))
+    refuse_foreign(type(found))
     whole = found if isinstance(found, dict) else {"values": found or ()}  # a dict: as on the wire
     values = [*map(str, as_texts(whole["values"]))]
     return {"completion": {"total": len(values), "hasMore": len(values) > MAX_COMPLETIONS,
@@ -11799,9 +11800,9 @@ def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
 
 
 def read_json(text: str) -> JSON:
-    """Return the value of a text that is JSON, and any other text as it is."""
+    """Return the value of a text that is JSON, or a number such as .5; any other text as it is."""
     try:
-        return decode(text.encode("utf-8", "replace"))
+        return decode(re.sub(r"^(-?)(\.\d+)$", r"\g<1>0\2", text).encode("utf-8", "replace"))
     except ProtocolError:
         return text
 
@@ -11809,8 +11810,8 @@ def read_json(text: str) -> JSON:
 def convert(text: str, schema: Msg) -> JSON:
     """Return the value that the user means by `text`: the first that is valid for the schema.
 
-    >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
-    ('null', 2)
+    >>> convert("null", {"type": ["string", "null"]}), convert("-.5", {"enum": [1, -0.5]})
+    ('null', -0.5)
     """
     value, parts = read_json(text), [part.strip() for part in text.split(",")]
     if not re.search("type|enum|const|Of|ref", " ".join(schema)):  # any value is valid

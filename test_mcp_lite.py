@@ -6045,7 +6045,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         async with m.Client(app) as c:
             assert await c.complete("p", "code", "x", {"a": "b"}) == ["x", "completion/complete", "a"]
 
-    async def test_a_completion_may_be_as_on_the_wire(self):
+    async def test_a_completion_may_be_as_on_the_wire_but_not_an_object_of_the_sdk(self, caplog):
         app = m.Server()
         app.prompt(lambda plan: plan, name="p")
         app.complete("p", "plan")(lambda value: {"values": [value, "b"], "total": 5, "hasMore": True})
@@ -6053,7 +6053,11 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert await c.complete("p", "plan", "a") == ["a", "b"]
             answer = await c.request(
                 "completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "plan", "value": "a"}})
-        assert answer["completion"] == {"values": ["a", "b"], "total": 5, "hasMore": True}
+            assert answer["completion"] == {"values": ["a", "b"], "total": 5, "hasMore": True}
+            app.complete("p", "plan")(lambda value: OfSDK())
+            with pytest.raises(m.RemoteError, match="Internal error"):
+                await c.complete("p", "plan", "a")
+        assert "belongs to another library" in caplog.text
 
     async def test_a_path_in_a_resource_is_the_file_that_it_names(self, tmp_path, caplog):
         """A text, if it is UTF-8; the log says where a missing file was, and the client does not learn it."""
