@@ -7147,9 +7147,17 @@ class Client(_ClientSession, Findable):
                 self.outputs[tool["name"]] = checker_of(tool.get("outputSchema"))
         return tools
 
-    list_resources = partialmethod(_list, "resources/list")
-    list_templates = partialmethod(_list, "resources/templates/list")
-    list_prompts = partialmethod(_list, "prompts/list")
+    async def list_resources(self) -> list[Msg]:
+        """Return all resources."""
+        return await self._list("resources/list")
+
+    async def list_templates(self) -> list[Msg]:
+        """Return all resource templates."""
+        return await self._list("resources/templates/list")
+
+    async def list_prompts(self) -> list[Msg]:
+        """Return all prompts."""
+        return await self._list("prompts/list")
 
     # Using.
 
@@ -8972,7 +8980,8 @@ class Authenticator:
         if not found:
             raise HTTPError("a bearer token is needed", 401, self.challenge())
         token = found[1]
-        known = [who for each, who in self.tokens.items() if compare_digest(each, token.encode())]
+        known = [who for each, who in self.tokens.items()
+                 if compare_digest(each, token.encode())]
         who = known[0] if known else await self.validate(token)
         if not who or seconds_left(who.principal) <= -CLOCK_SECONDS:
             raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
@@ -10107,7 +10116,8 @@ class HTTPTransport(Transport):
         self.rev = rev or ""
 
     def learn_tool(self, tool: Msg) -> None:
-        self.tools[tool["name"]] = SimpleNamespace(mirrors=mirrors_of(tool.get("inputSchema")))
+        self.tools[tool["name"]] = SimpleNamespace(
+            mirrors=mirrors_of(tool.get("inputSchema")))
 
     def end(self) -> None:
         self.auth.closing = True
