@@ -1943,7 +1943,10 @@ class Peer(Requester):
                 exc = RPCError(TOO_BUSY, self.end_reason)
             else:  # the handler awaited something that was cancelled
                 exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
-        return error(exchange.req_id, handler_error(exchange.title, exc))
+        # A peer that leaves while its answer is awaited is no fault of the handler.
+        problem = (exc if self.lost and isinstance(exc, ConnectionClosed)
+                   else handler_error(exchange.title, exc))
+        return error(exchange.req_id, problem)
 
     def _take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Take what concerns a request in flight; on_notification() hears the rest."""
@@ -3650,6 +3653,8 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
     if _is_contents(value):
         return [value.get("resource", value)]
+    if isinstance(value, os.PathLike):
+        return read_file(value, uri, mime_type)
     if isinstance(value, Image):
         usual, held = value["mimeType"], {"blob": value["data"]}
     elif isinstance(value, (bytes, bytearray)):
@@ -4007,6 +4012,8 @@ def _log_at(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 def is_async(fn: Any) -> bool:
+    while isinstance(fn, partial):
+        fn = fn.func
     return any(map(inspect.iscoroutinefunction, (fn, type(fn).__call__)))
 
 
@@ -4530,8 +4537,7 @@ class Entry:
                     f"{self.name} took longer than {self.timeout:g} seconds"))
             value = await work
             if uri and isinstance(value, os.PathLike):  # a resource that is a file
-                value = await ctx.server.call(
-                    read_file, value, uri, self.definition.get("mimeType"))
+                return await ctx.server.call(self.result, value, uri)
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
@@ -4603,9 +4609,10 @@ class Tool(Entry):
             text = value if self.plain is str else _to_json(value)
             return {"content": [{"type": "text", "text": text}],
                     "structuredContent": {"result": value}}
-        is_pair = isinstance(value, tuple) and [*map(type, value)] == [list, dict]
-        if is_pair and any(map(_is_block, value[0])):  # as a handler of the SDK returns it
-            value = {"content": blocks_of(value[0]), "structuredContent": value[1]}
+        if (not self.wrapped and isinstance(value, tuple)
+                and [*map(type, value)] == [list, dict] and any(map(_is_block, value[0]))):
+            # As a handler of the SDK returns it.
+            value = {"content": blocks_of(value[0]), "structuredContent": to_json(value[1])}
         answer: Msg = value if is_result(value) else {
             "content": blocks_of(value),
             **without_none(structuredContent=self._structured(value))}
@@ -5698,10 +5705,10 @@ async def serve_completion(ctx: Context) -> Msg:
     others = object_of(object_of(ctx.params, "context"), "arguments")
     found = fn and await server.call(bind_some(fn, argument["value"], others, ctx=ctx))
     refuse_foreign(type(found))
-    whole = found if isinstance(found, dict) else {"values": found or ()}  # a dict: as on the wire
-    values = [*map(str, as_texts(whole["values"]))]
+    whole = found if isinstance(found, dict) else {"values": found}  # a dict: as on the wire
+    values = [*map(str, as_texts(whole["values"] or ()))]
     return {"completion": {"total": len(values), "hasMore": len(values) > MAX_COMPLETIONS,
-                           **whole, "values": values[:MAX_COMPLETIONS]}}
+                           **without_none(**whole), "values": values[:MAX_COMPLETIONS]}}
 
 
 @handles("resources/subscribe")
@@ -11002,8 +11009,8 @@ class Login(Authorizer):
         raise error(f"{url} answered {status}: {error_text(doc, secrets)}")
 
     async def ask_tokens(self, server: Msg, client: Msg, form: Fields) -> Msg:
-        doc = await self.token_request(server, client, form)
-        return read_tokens(doc, self.oauth.scheme, server["token_endpoint"])
+        return read_tokens(await self.token_request(server, client, form), self.oauth.scheme,
+                           server["token_endpoint"])
 
     # What is kept.
 
@@ -11261,8 +11268,8 @@ class OAuth:
             raise AuthError(f"{issuer} does not register clients automatically: register {uri} "
                             f"there, and pass OAuth(client_id=, issuer={issuer!r}, redirect_uri=)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
-        asked = registration(server, self.client_name, uri, scope)
-        status, _, doc = await login.fetcher.fetch(url, JSON_HEADERS, encode(asked))
+        status, _, doc = await login.fetcher.fetch(
+            url, JSON_HEADERS, encode(registration(server, self.client_name, uri, scope)))
         if not 200 <= status < 300:
             raise AuthError(f"{url} did not register this client: {status}, {error_text(doc)}; if "
                             f"{login.url} accepts a fixed token, pass it: token= or --token")
@@ -11282,8 +11289,8 @@ class ClientCredentials(OAuth):
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
     async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        fields = await self.grant(login, server, about)
-        return self.client, {**fields, **without_none(scope=scope or None), **about}
+        return self.client, {**await self.grant(login, server, about),
+                             **without_none(scope=scope or None), **about}
 
     async def grant(self, login: Login, server: Msg, about: Fields) -> Fields:
         """Return the fields that entitle us to a token."""
@@ -11601,8 +11608,8 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
         words = [type_words(option, defs) for option in options]
     else:
         members = ", ".join(parameters({**schema, "$defs": defs}))
-        array = f"[{type_words(schema.get('items'), defs)}]"
-        shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
+        shapes = {"array": f"[{type_words(schema.get('items'), defs)}]",
+                  "object": f"{{{members}}}" if members else "object"}
         kinds = dict.fromkeys(as_list(schema.get("type", "any")))  # each once: it is a stranger's
         words = [shapes.get(kind, kind) for kind in kinds]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
@@ -11736,8 +11743,8 @@ def title_of(direction: str, name: str, msg: JSON, asked: Msg) -> str:
     if "method" not in msg:
         question = f"{'<' if direction == '>' else '>'} {name} {req_id}"
         title, since = asked.pop(question, ("an unknown request", now))
-        kind = "error for" if msg.get("error") else "result of"
-        return f"{kind} {title}, {1000 * (now - since):.1f} ms"
+        return (f"{'error for' if msg.get('error') else 'result of'} {title}, "
+                f"{1000 * (now - since):.1f} ms")
     title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
     if "id" in msg:
         title += f" #{req_id}"

@@ -2152,6 +2152,20 @@ A result that JSON cannot express becomes an error that the client is sent.
             assert [refused.value.code, refused.value.message] == [-32603, "Internal error"]
             assert "no such row" in caplog.text
 
+    def test_a_client_that_leaves_a_question_open_is_no_error_in_the_log(self, tmp_path):
+        code = (
+            "import mcp_lite as m\napp = m.Server('x')\n@app.method('acme/ask')\n"
+            "async def ask(ctx, params):\n    await ctx.elicit('?', bool)\napp.run()"
+        )  # fmt: skip
+        sent = "".join(json.dumps(msg) + "\n" for msg in (
+            request_of(0, "initialize", protocolVersion="2025-06-18", capabilities={"elicitation": {}}, clientInfo={"name": "a", "version": "1"}),
+            {"jsonrpc": "2.0", "method": "notifications/initialized"}, request_of(2, "acme/ask"),
+        ))  # fmt: skip
+        done = run_python("-c", code, cwd=HERE, input=sent, text=True)
+        last = json.loads(done.stdout.splitlines()[-1])
+        assert last == {"jsonrpc": "2.0", "id": 2, "error": {"code": -32603, "message": "the client closed the connection"}}
+        assert (done.returncode, done.stderr) == (0, "")
+
     def test_all_errors_have_one_root_and_say_what_they_hold(self):
         kinds = [vars(m)[name] for name in m.__all__]
         kinds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
@@ -4235,10 +4249,18 @@ class TestHosts:
         app, block = m.Server(), {"type": "text", "text": "one row"}
         app.add_tool(lambda: ([block, "b"], {"rows": 1}), name="pair", output_schema={"required": ["rows"]})
         app.add_tool(lambda: (["a", "b"], {"rows": 1}), name="data")
+        app.add_tool(lambda: ([block], {"day": datetime.date(2026, 11, 30)}), name="day")
+
+        @app.tool
+        def typed() -> typing.Tuple[typing.List[dict], dict]:
+            return [block], {"day": "2026-11-30"}
+
         async with m.Client(app) as c:
             result = await c.call_tool("pair")
             assert result["content"] == [block, {"type": "text", "text": "b"}] and result["structuredContent"] == {"rows": 1}
             assert await c.call("data") == '[["a","b"],{"rows":1}]'
+            assert await c.call("typed") == [[{"type": "text", "text": "one row"}], {"day": "2026-11-30"}]
+            assert (await c.call_tool("day"))["structuredContent"] == {"day": "2026-11-30"}
 
     async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
         app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
@@ -6045,6 +6067,27 @@ A modern client is told of what it listens for and of nothing else, after an ack
         async with m.Client(app) as c:
             assert await c.complete("p", "code", "x", {"a": "b"}) == ["x", "completion/complete", "a"]
 
+    async def test_an_async_completion_needs_no_thread(self):
+        app, free = m.Server(threads=1), threading.Event()
+
+        class Plans:
+            async def __call__(self, value):
+                return [value]
+
+            async def find(self, value):
+                return [value]
+
+        app.add_tool(lambda: free.wait(10), name="wait")
+        app.prompt(lambda plan, draft: plan, name="p")
+        app.complete("p", "plan")(Plans())
+        app.complete("p", "draft")(Plans().find)
+        async with m.Client(app) as c:
+            waiting = asyncio.ensure_future(c.call("wait"))
+            await asyncio.sleep(0.05)
+            assert [await c.complete("p", name, "a") for name in ("plan", "draft")] == [["a"], ["a"]]
+            free.set()
+            assert await waiting == "true"
+
     async def test_a_completion_may_be_as_on_the_wire_but_not_an_object_of_the_sdk(self, caplog):
         app = m.Server()
         app.prompt(lambda plan: plan, name="p")
@@ -6054,6 +6097,10 @@ A modern client is told of what it listens for and of nothing else, after an ack
             answer = await c.request(
                 "completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "plan", "value": "a"}})
             assert answer["completion"] == {"values": ["a", "b"], "total": 5, "hasMore": True}
+            app.complete("p", "plan")(lambda value: {"values": None, "total": None, "hasMore": None})
+            answer = await c.request(
+                "completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "plan", "value": "a"}})
+            assert answer["completion"] == {"values": [], "total": 0, "hasMore": False}
             app.complete("p", "plan")(lambda value: OfSDK())
             with pytest.raises(m.RemoteError, match="Internal error"):
                 await c.complete("p", "plan", "a")
@@ -6067,7 +6114,11 @@ A modern client is told of what it listens for and of nothing else, after an ack
         app.add_resource("x://plate", tmp_path / "plate.csv")
         app.add_resource("x://plain", tmp_path / "plate.csv", mime_type="text/plain")
         app.resource("x://file/{name}", name="file")(lambda name: tmp_path / name)
+        app.add_resource("x://both", lambda: [tmp_path / "plate.csv", {"uri": "x://b", "text": "b"}], name="both")
+        app.add_resource("x://other", lambda: m.Resource("x://o", data=tmp_path / "plate.csv"), name="other")
         async with m.Client(app) as c:
+            assert [contents["text"] for contents in (await c.read_resource("x://both"))["contents"]] == ["well,µl\nA1,7\n", "b"]
+            assert (await c.read_resource("x://other"))["contents"][0]["text"] == "well,µl\nA1,7\n"
             [contents] = (await c.read_resource("x://plate"))["contents"]
             assert contents == {"uri": "x://plate", "mimeType": "text/csv", "text": "well,µl\nA1,7\n"}
             [contents] = (await c.read_resource("x://plain"))["contents"]
