@@ -389,8 +389,8 @@ class WireError(MCPError):
     """An error object of JSON-RPC: {"code": code, "message": message, "data": data}."""
 
     def __init__(self, code: int, message: str, data: JSON = None):
-        super().__init__(message)
-        self.code, self.message, self.data = code, message, data
+        self.code, self.message, self.data = code, str(message), data
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -11610,8 +11610,8 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
         members = ", ".join(parameters({**schema, "$defs": defs}))
         shapes = {"array": f"[{type_words(schema.get('items'), defs)}]",
                   "object": f"{{{members}}}" if members else "object"}
-        kinds = dict.fromkeys(as_list(schema.get("type", "any")))  # each once: it is a stranger's
-        words = [shapes.get(kind, kind) for kind in kinds]
+        words = [shapes.get(kind, kind)  # each once: the list is a stranger's
+                 for kind in dict.fromkeys(as_list(schema.get("type", "any")))]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 

@@ -2118,6 +2118,7 @@ A result that JSON cannot express becomes an error that the client is sent.
                 with pytest.raises(m.RemoteError) as refused:
                     await c.read(f"x://{revision}")
             assert [refused.value.code, refused.value.message] == said
+        assert m.RPCError(code, text).message == str(text)
         assert ("no such row" in caplog.text) == (code == "no such row")
 
     async def test_an_error_of_a_tool_elsewhere_of_a_task_or_of_a_client_is_no_other(self, caplog):

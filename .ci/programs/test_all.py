@@ -15,7 +15,7 @@ import mcp_lite
 
 #: Tokens, as .ci/sizes counts them.
 CEILINGS = {
-    "mcp_complete.py": 400, "mcp_doctor.py": 4165, "mcp_gateway.py": 4825, "mcp_install.py": 4415, "mcp_reload.py": 580,
+    "mcp_complete.py": 400, "mcp_doctor.py": 4165, "mcp_gateway.py": 4825, "mcp_install.py": 4490, "mcp_reload.py": 580,
     "mcp_shell.py": 1020,
 }  # fmt: skip
 FILES = sorted(path.name for path in PROGRAMS.glob("mcp_*.py"))

@@ -553,6 +553,26 @@ def test_a_bundle_has_the_files_that_are_named_where_they_were_and_says_so(insta
     assert status == 0 and "prices.csv" not in out
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_no_link_leads_into_a_bundle_or_out_of_one(install, tmp_path):
+    (tmp_path / "secret").write_text("hush")
+    pathlib.Path("data").mkdir()
+    os.symlink(tmp_path / "secret", "data/link")
+    status, _, err = install("mcpb", "shop.py", "--write", "--file", "data")
+    assert status == 2 and "data/link is a link out of the folder of shop.py" in err
+    os.symlink(tmp_path / "secret", "shop.mcpb")
+    status, _, err = install("mcpb", "shop.py", "--write", "--replace")
+    assert status == 2 and "shop.mcpb is a link to" in err and (tmp_path / "secret").read_text() == "hush"
+
+
+def test_a_bundle_takes_a_file_from_before_1980(install):
+    pathlib.Path("shop.mcpb").write_bytes(b"old")
+    pathlib.Path("old.txt").write_text("x")
+    os.utime("old.txt", (0, 0))  # 1970: a zip file begins in 1980
+    assert install("mcpb", "shop.py", "--write", "--replace", "--file", "old.txt")[0] == 0
+    assert zipfile.is_zipfile("shop.mcpb")
+
+
 @pytest.mark.parametrize("words", [["http://127.0.0.1:1/mcp"], ["--", "npx", "x"], ["none.py"]])
 def test_a_bundle_has_one_file_of_python_that_works(install, words):
     assert install("mcpb", "--write", *words)[0] == 2

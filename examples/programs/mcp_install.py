@@ -34,6 +34,7 @@ import getpass
 import glob
 import http.client
 import inspect
+import io
 import itertools
 import json
 import os
@@ -302,7 +303,7 @@ def put_entry(text: str, key: str, name: str, entry: Entry, replace: bool = Fals
     if name in servers and not replace:
         raise ValueError(f"it has {name!r}: pass --replace, or another --name")
     wanted = {**settings, key: {**servers, name: entry}}
-    unit = (re.findall(r"\n([ \t]+)", bare) or ["  "])[0]
+    unit = (re.findall(r"\n([ \t]+)(?=\S)", bare) or ["  "])[0]
     if name in servers:
         guesses = replaced(text, name, entry, unit)
     elif key in settings:
@@ -423,6 +424,9 @@ def files_of_bundle(target: str, named: list[str]) -> dict[str, pathlib.Path]:
         files = [each for each in [whole, *sorted(whole.rglob("*"))] if each.is_file()]
         if not files:
             raise ValueError(f"there is no file {word} beside {path.name}")
+        for each in files:
+            if path.parent.resolve() not in each.resolve().parents:
+                raise ValueError(f"{each} is a link out of the folder of {path.name}")
         found.update({each.relative_to(path.parent).as_posix(): each for each in files})
     return {**found, **modules_of(path)}
 
@@ -430,14 +434,18 @@ def files_of_bundle(target: str, named: list[str]) -> dict[str, pathlib.Path]:
 def write_bundle(files: dict[str, pathlib.Path], manifest: Entry, replace: bool) -> str:
     """Write a bundle into this folder, and return what was done; ValueError if it is there."""
     name = f"{manifest['name']}.mcpb"
+    if os.path.islink(name):
+        raise ValueError(f"{name} is a link to {os.path.realpath(name)}")
     if os.path.exists(name) and not replace:
         raise ValueError(f"{name} is there: pass --replace, or another --name")
-    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as bundle:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))
         for place, file in files.items():
             bundle.write(file, f"server/{place}")
         names = ", ".join(sorted(bundle.namelist()))
-        return f"{name} has {names}; --file adds what else it reads"
+    pathlib.Path(name).write_bytes(data.getvalue())  # only now: a file may be missing
+    return f"{name} has {names}; --file adds what else it reads"
 
 
 # The command line.
