@@ -8772,7 +8772,6 @@ class HTTPConversation(Conversation):
 
     id = ""  # of a session
     standalone: Any = None  # the stream of a session for what no request caused
-    headers: Fields = {}  # of the answer that opens a session, and of its streams
     stores_events = False  # whether events are numbered and kept
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
@@ -8784,6 +8783,11 @@ class HTTPConversation(Conversation):
     def streams(self) -> Any:
         """Its streams of events, by name, while they go on or have kept events."""
         return weakref.WeakValueDictionary()
+
+    @property  # an attribute more makes those of a session slower: a class shares 30 keys
+    def headers(self) -> Fields:
+        """Those of the answer that opens a session, and of its streams."""
+        return {SESSION_HEADER: self.id} if self.stores_events else {}  # HTTP+SSE has it in a URL
 
     @property
     def can_resume(self) -> bool:
@@ -8864,8 +8868,6 @@ class HTTPSession(HTTPConversation):
     def __init__(self, endpoint: Endpoint, caller: Caller):
         super().__init__(endpoint, caller)
         self.id = endpoint.session_prefix + os.urandom(16).hex()
-        if self.stores_events:  # HTTP+SSE has it in a URL
-            self.headers = {SESSION_HEADER: self.id}
         self.owner, self.used = caller.owner, endpoint.now
         self.standalone = Stream(self)
 
@@ -11022,8 +11024,8 @@ class Login(Authorizer):
         issuer: Any = object_of(login, "server").get("issuer")
         texts = [tokens.get("access_token"), client.get("client_id"), issuer,
                  client.get("client_secret") or "", login.get("asked", "")]
-        end = tokens.get("expires_at", 0)
-        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
+        if not (all(isinstance(text, str) for text in texts)
+                and isinstance(tokens.get("expires_at", 0), (int, float))):
             logger.warning("the saved login to %s is damaged, and not used", self.url)
             return {}
         if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
