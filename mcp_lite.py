@@ -6058,16 +6058,26 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 
         def on_signal(number: int, frame: Any) -> None:
             # Not a handler of the loop's: this one runs while something blocks the loop, too.
+            if caught and not frame:  # the loop has noticed it as well
+                return
             caught.append(number)  # first, since another signal may come before this function ends
             if len(caught) > 1:
                 os._exit(128 + number)  # the shells' convention for death by a signal
             ended.callback(watchdog(grace + GRACE_SECONDS, 128 + number).cancel)
             loop.call_soon_threadsafe(stop)
 
-        with suppress(ValueError):  # not in the main thread
-            for number in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
+        # Not in the main thread; or on Windows, whose loop wakes anyway.
+        with suppress(ValueError, NotImplementedError):
+            heeded = [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]
+            for number in heeded:
                 former = signal.signal(number, on_signal)
                 ended.callback(signal.signal, number, former or signal.SIG_DFL)
+            for number in heeded:
+                # Only this makes the loop wake for a signal that comes just before it waits, or
+                # that another thread receives.
+                loop.add_signal_handler(number, on_signal, number, None)
+                ended.callback(loop.remove_signal_handler, number)
+                signal.signal(number, on_signal)
         await work
     return caught[0] if caught else 0
 
@@ -9628,8 +9638,8 @@ def proxy_for(url: URL) -> tuple[URL | None, Fields]:
     if found[1] is not None:
         from urllib.parse import unquote_to_bytes
 
-        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
-        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
+        headers["proxy-authorization"] = (  # RFC 7617 §2
+            f"Basic {base64.b64encode(unquote_to_bytes(found[1])).decode()}")
     return parse_url(f"http://{found[2]}"), headers
 
 
@@ -9655,8 +9665,8 @@ class HTTPResponse(Wire):
         coding = head.headers.get("content-encoding", "identity")
         if coding != "identity":
             raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
-        bare = status in (204, 304)  # RFC 9112 §6.3
-        self.begin_body(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
+        self.begin_body(0 if status in (204, 304)  # RFC 9112 §6.3
+                        else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
 
     async def next_piece(self) -> bytes:
@@ -9761,8 +9771,8 @@ class HTTPClient:
                 reason += "; for a server without TLS, write http://"
             if re.search("CERTIFICATE_VERIFY(?!.*mismatch)", reason):
                 reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
-        through = f" through the proxy {self.proxy}" if self.proxy else ""
-        raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
+        raise ConnectionClosed(f"cannot reach {self.url}"
+                               f"{f' through the proxy {self.proxy}' * bool(self.proxy)}: {reason}")
 
     async def _open(self) -> HTTPResponse:
         import socket
@@ -10243,8 +10253,8 @@ def show(value: JSON) -> str:
 
 def error_text(doc: Mapping[str, Any], secrets: Iterable[str | None] = ()) -> str:
     """Return the text of an OAuth error, without the secrets that it may repeat."""
-    names = "error", "error_description"
-    text = ", ".join(json.dumps(doc[name]) for name in names if doc.get(name))
+    text = ", ".join(
+        json.dumps(doc[name]) for name in ("error", "error_description") if doc.get(name))
     for secret in filter(None, secrets):
         text = text.replace(json.dumps(secret)[1:-1], "...")  # before it is cut
     return text[:400] or "the body gives no reason"
@@ -10271,8 +10281,8 @@ def resource_metadata_urls(server: URL) -> list[str]:
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements
     path = re.sub(r"^/(?=\?|$)", "", server.target)  # the slash of an empty path goes
-    places = (path.rstrip("/"), path, "")
-    return [*dict.fromkeys(server.origin + RESOURCE_METADATA + place for place in places)]
+    return [*dict.fromkeys(server.origin + RESOURCE_METADATA + place
+                           for place in (path.rstrip("/"), path, ""))]
 
 
 def covers(resource: URL, server: URL) -> bool:
@@ -10350,10 +10360,10 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     from urllib.parse import quote_plus
 
     id, secret = client["client_id"], client.get("client_secret") or ""
-    listed = strings(server.get("token_endpoint_auth_methods_supported"))
     can = SECRET_METHODS if secret else ("none",)
     method = client.get("token_endpoint_auth_method") or next(
-        (each for each in listed if each in can), can[0])
+        (each for each in strings(server.get("token_endpoint_auth_methods_supported"))
+         if each in can), can[0])
     if method == "client_secret_basic":
         # Strict servers take a client_id in the form for a second method.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
@@ -10378,9 +10388,9 @@ def authorization_url(server: Msg, params: Fields) -> str:
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
-    sign = "&" if "?" in url.target else "?"
     # CVE-2025-6514 -- a command that opens it must see no quote, no blank, and no option
-    return quote(f"{url}{sign}{urlencode(params)}", safe="%/?:@!&*+,;=~[]")
+    return quote(f"{url}{'&' if '?' in url.target else '?'}{urlencode(params)}",
+                 safe="%/?:@!&*+,;=~[]")
 
 
 def answer_in(query: str, state: str) -> Fields | None:
@@ -10640,8 +10650,8 @@ class Fetcher:
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> tuple[int, Fields, Msg]:
         from urllib.parse import urlencode
 
-        kind = {"content-type": "application/x-www-form-urlencoded"}
-        return await self.fetch(url, {**kind, **headers}, urlencode(form).encode())
+        headers = {"content-type": "application/x-www-form-urlencoded", **headers}
+        return await self.fetch(url, headers, urlencode(form).encode())
 
     async def server_of(self, issuer: str) -> Msg:
         """Return the metadata of an authorization server, checked; {} if it has none."""
@@ -10741,8 +10751,8 @@ class FileStore(TokenStore):
         super().__init__()
         env = os.environ.get
         state = env("XDG_STATE_HOME") or env("LOCALAPPDATA") or os.path.expanduser("~/.local/state")
-        ours = os.path.join(state, "mcp_lite", "tokens")
-        self.path = os.fspath(path or env("MCP_LITE_TOKENS") or ours)
+        self.path = os.fspath(path or env("MCP_LITE_TOKENS")
+                              or os.path.join(state, "mcp_lite", "tokens"))
 
     def file(self, key: Key, end: str = ".json") -> str:
         return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
@@ -11379,11 +11389,11 @@ def principal_of(claims: Msg, issuer: str, audience: list[str]) -> Principal:
         raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
-    scopes = strings(claims.get("scope", claims.get("scp")))
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
-    return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
+    return Principal(issuer, subject, client, strings(claims.get("scope", claims.get("scp"))),
+                     claims.get("exp"), claims)
 
 
 class KeySet:

@@ -9273,8 +9273,24 @@ m.Server("t17", lifespan=lifespan).run()
             assert (process.wait(20), process.stderr.read()) == (0, b"")
 
     @posix
-    def test_the_program_gets_its_signal_handlers_back(self):
-        code = SERVER + "old = signal.getsignal(2), signal.getsignal(15)\napp.run()\n"
+    @pytest.mark.parametrize("transport", ["watch_parent=False", "'http', port=0"])
+    def test_a_signal_that_another_thread_receives_wakes_the_loop(self, transport):
+        """So does one that comes just before the loop waits: the main thread hears of neither."""
+        tool = """
+import threading
+def send():
+    time.sleep(0.5)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    time.sleep(3600)
+threading.Thread(target=send, daemon=True).start()
+"""
+        with python(SERVER + tool + f"app.run({transport})\nprint('afterwards')") as process:
+            assert (process.wait(20), process.stdout.read()) == (0, b"afterwards\n")
+
+    @posix
+    @pytest.mark.parametrize("own", ["", "signal.signal(15, lambda *_: 0)\n"])
+    def test_the_program_gets_its_signal_handlers_back(self, own):
+        code = SERVER + own + "old = signal.getsignal(2), signal.getsignal(15)\napp.run()\n"
         status, out, _ = converse(code + "print(old == (signal.getsignal(2), signal.getsignal(15)))", b"")
         assert (status, out) == (0, b"True\n")
 
