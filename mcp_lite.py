@@ -9076,7 +9076,7 @@ class Endpoint:
         verify: a function, plain or async: the principal of a token (not True), or None
         auth: a Guard, for the tokens of an authorization server
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
-        allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
+        allowed_origins: origins of web pages to let in, besides loopback ones; "*" is any
         sessions: False keeps nothing between requests, nor serves HTTP+SSE at /sse and /messages
         session_seconds: how long a session may be idle
         session_prefix: of session ids, by which a balancer finds the process
