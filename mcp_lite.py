@@ -1125,7 +1125,7 @@ def check_version(facts: Facts) -> Facts:
 #      Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #   3. Worker threads are daemons: those of concurrent.futures are joined at exit, and Ctrl-C would
 #      wait for a tool that sleeps.
-#   4. A thread that waits for the loop is not counted: the loop may wait for another one.
+#   4. A thread that asks the loop for what may need another thread is not counted meanwhile.
 # Limits. All callers share the threads: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1275,7 +1275,7 @@ class Threads:
 
         self.threads = 0
         self.jobs = 0  # that wait or run
-        self.limit = limit  # of threads: see rule 4
+        self.limit = limit  # see rule 4
         self.ceiling = limit + 10 * TOOL_THREADS  # even if many are blocked
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
@@ -1316,16 +1316,16 @@ class Threads:
             future = call = value = exc = None
 
     @contextmanager
-    def blocked(self) -> Generator[None, None, None]:
-        """Let another thread work while this one waits for the loop."""
+    def blocked(self, count: int) -> Generator[None, None, None]:
+        """Let so many other threads work while this one waits for the loop."""
         with self.lock:
-            self.limit += 1
+            self.limit += count
             self._grow(self.jobs)
         try:
             yield
         finally:
             with self.lock:
-                self.limit -= 1
+                self.limit -= count
                 self.shrink(self.limit)
 
     def shrink(self, most: int) -> None:
@@ -1818,7 +1818,7 @@ class Peer(Requester):
                 await send(msg)
                 return
             length = len(encode(msg))
-            if length > max(room, short):  # reply() sends a short error instead
+            if length > max(room, short):
                 raise LimitExceeded("the responses of this batch are too long")
             room -= length
             answers.append(msg)
@@ -4173,7 +4173,10 @@ class Context(ServerExchange):
             return Unawaited(coro)
         import concurrent.futures
 
-        with self.server.threads.blocked():
+        # What only sends, or a question that ends this run, needs no other thread.
+        sends = coro.__name__ in ("report_progress", "log", "notify", "close_stream")
+        calls = coro.__name__ in ("once", "read_resource")
+        with self.server.threads.blocked(not sends and (calls or not self._in_rounds)):
             future = asyncio.run_coroutine_threadsafe(coro, self.conversation.loop)
             try:
                 return future.result()
@@ -4296,8 +4299,8 @@ class Context(ServerExchange):
         """Ask the user to open a URL. "accept" means that they agreed, not that they are done:
         that is for ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
-        params = without_none(mode="url", message=message, url=url, elicitationId=id)
-        answer = await self._ask_client("elicitation/create", params, key, timeout)
+        answer = await self._ask_client("elicitation/create", without_none(
+            mode="url", message=message, url=url, elicitationId=id), key, timeout)
         return Elicited(answer["action"])
 
     @_sync_or_async
@@ -4892,9 +4895,9 @@ class Conversation(Peer):
             self.session.state = READY
             self.listen(self.listener)
         if listener := self.server.listeners.get(msg["method"]):
-            if self.session.state == START:  # a modern client's: only its requests ask for logs
-                send = nowhere
-            ctx = Context(self, {"id": "", **msg}, send, caller)
+            # A modern client has not asked for logs here.
+            ctx = Context(self, {"id": "", **msg},
+                          nowhere if self.session.state == START else send, caller)
             ctx.facts = self.session
             await self.server.call(bind_some(listener, ctx.params, ctx=ctx))
 
@@ -5369,8 +5372,8 @@ class Server(Findable):
             how: Msg = {}
             if WINDOWS and transport == "http":  # a proactor stops listening after resets
                 if sys.version_info < (3, 12):
-                    policy = asyncio.WindowsSelectorEventLoopPolicy()  # type: ignore[attr-defined]
-                    asyncio.set_event_loop_policy(policy)
+                    asyncio.set_event_loop_policy(
+                        asyncio.WindowsSelectorEventLoopPolicy())  # type: ignore[attr-defined]
                 else:
                     how["loop_factory"] = asyncio.SelectorEventLoop
             try:
@@ -5677,8 +5680,8 @@ def call_tool(ctx: Context) -> Any:
 
 @handles("prompts/get")
 def get_prompt(ctx: Context) -> Any:
-    prompt = ctx.server.prompts.find(ctx.params["name"])
-    return prompt.call(ctx, object_of(ctx.params, "arguments"))
+    return ctx.server.prompts.find(ctx.params["name"]).call(
+        ctx, object_of(ctx.params, "arguments"))
 
 
 @handles("resources/read")
@@ -6386,8 +6389,8 @@ class Subscription:
         try:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
-                late = client.peer.late("acknowledge a subscription", client.timeout)
-                await within(client.timeout, self.acknowledged, late)
+                await within(client.timeout, self.acknowledged,
+                             client.peer.late("acknowledge a subscription", client.timeout))
             else:
                 for uri in self.uris:
                     await client.request("resources/subscribe", {"uri": uri})
@@ -6788,8 +6791,8 @@ class _ClientSession:
         self._learn(result, object_of(result, "serverInfo"))
         self.transport.agreed(rev)
         session.resume(rev)
-        late = self.peer.late("accept notifications/initialized", patience)
-        await within(patience, self.send(notification("notifications/initialized")), late)
+        await within(patience, self.send(notification("notifications/initialized")),
+                     self.peer.late("accept notifications/initialized", patience))
 
     def _learn(self, result: Msg, info: Msg) -> None:
         instructions = result.get("instructions")
@@ -6945,8 +6948,8 @@ class _ClientSession:
                        and declares(self.server_capabilities, METHODS[method].capability)}
         if wanted and self.modern:
             try:  # before anything else, so that nothing is missed
-                opening = Subscription(self, wanted, nothing, True).open()
-                await within(PROBE_SECONDS, opening, RequestTimeout("no response"))
+                await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(),
+                             RequestTimeout("no response"))
             except MCPError as exc:
                 logger.warning("no announcements: %s", exc)
 
@@ -7916,7 +7919,7 @@ class SSEDecoder:
     """
 
     limit = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-    event, size = "", 0  # of an unfinished event: its type, and the bytes of its data
+    event, size = "", 0  # of an unfinished event; in bytes
     after_cr = False
     encoding = "utf-8-sig"  # of the first line: a stream may begin with a byte order mark
 
@@ -8376,8 +8379,8 @@ class SocketResponse(Response):
         if self.head.headers.get("expect", "").lower() == "100-continue":  # RFC 9110 §10.1.1
             if self.head.minor > 0 and not conn.available:
                 conn.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = read_all(conn.read_some, limit, conn.listener.buffers)
-        return await within(REQUEST_SECONDS, body, too_late())
+        return await within(REQUEST_SECONDS, read_all(
+            conn.read_some, limit, conn.listener.buffers), too_late())
 
     def _write(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
         start = self._start(head, len(data), more) if head else b""
@@ -8520,7 +8523,7 @@ class Connection(Wire):
         unsent = self.transport.get_write_buffer_size()
         if unsent and self.written - unsent > self.sent:  # a slow reader has read some
             self.renew_stall()
-        elif self.response and not unsent:  # it has read all, and waits for the handler
+        elif self.response and not unsent:  # it waits for the handler
             self.deadline = NEVER
         elif self.buffer and not self.response:  # the rest of a head
             self.serve(NO_HEAD, too_late())
@@ -8574,7 +8577,7 @@ class Listener:
             else:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **options)
-        except (OSError, ValueError) as exc:  # of TLS, too; ValueError: it is not a DNS name
+        except (OSError, ValueError) as exc:  # ValueError: it is not a DNS name
             code, why = getattr(exc, "errno", None), getattr(exc, "strerror", None) or exc
             if code == errno.EADDRINUSE:
                 why = "it is in use: choose another, or end the program that has it"
@@ -9446,8 +9449,8 @@ class ASGIResponse(Response):
         self._body_came = asyncio.Event()
 
     async def read(self, limit: int) -> bytes:
-        body = read_all(self._read_some, limit, self.buffers)
-        return await within(REQUEST_SECONDS, body, too_late())
+        return await within(REQUEST_SECONDS, read_all(
+            self._read_some, limit, self.buffers), too_late())
 
     async def _read_some(self) -> bytes:
         while not self._body_came.is_set():
@@ -9550,11 +9553,11 @@ class ASGIApp(Endpoint):
             path = self.path  # the mount itself is the endpoint
         client = scope.get("client") or ("local",)  # over a Unix socket
         query = scope.get("query_string", b"").decode("latin-1")
-        head = RequestHead(scope["method"], path, query, headers, {}, 0, 1, False)
-        return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
+        return HTTPRequest(RequestHead(scope["method"], path, query, headers, {}, 0, 1, False),
+                           str(client[0]), scope.get("scheme", "http"), root)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
-        event = (await receive())["type"]  # lifespan.startup; then lifespan.shutdown
+        event = (await receive())["type"]
         try:
             async with self.lifespan():
                 await send({"type": event + ".complete"})
@@ -10730,10 +10733,10 @@ class TokenStore:
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
         """Lock a value against the other tasks and processes that share the store."""
-        late = AuthError(f"another program has locked the login for {STALL_SECONDS:g} seconds")
-        async with Deadline(STALL_SECONDS, late):
+        async with Deadline(STALL_SECONDS, AuthError(
+                f"another program has locked the login for {STALL_SECONDS:g} seconds")):
             while (release := self.try_lock(key)) is None:
-                await asyncio.sleep(0.02)  # an event loop cannot wait for a lock of a file
+                await asyncio.sleep(0.02)  # no loop can wait for the lock of a file
         try:
             yield
         finally:
@@ -10795,8 +10798,7 @@ class FileStore(TokenStore):
         with ExitStack() as stack:
             try:
                 os.makedirs(self.path, mode=0o700, exist_ok=True)
-                file = stack.enter_context(open(self.file(key, ".lock"), "ab"))
-                lock_file(file.fileno())
+                lock_file(stack.enter_context(open(self.file(key, ".lock"), "ab")).fileno())
                 return stack.pop_all().close
             except BlockingIOError:
                 return None
@@ -10908,8 +10910,8 @@ class Login(Authorizer):
     async def close(self) -> None:
         """Wait for a response that may hold a new refresh token, but not for the user."""
         if self.work:
-            seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
-            await asyncio.wait([self.work], timeout=seconds)
+            await asyncio.wait(
+                [self.work], timeout=0 if self.transport.waits_for_user else GRACE_SECONDS)
 
     # Another token.
 
@@ -11932,7 +11934,7 @@ class Person:
         if ready is None and self.yes and boolean and "default" not in field:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
-            return True  # left out: the user has answered in advance
+            return True
         question = one_line(f"{field.get('title') or name}: {about(field)} "
                             f"{'y/n' if boolean else type_words(field)} "
                             f"[{field.get('default', '')}] ({END_KEYS} declines)")

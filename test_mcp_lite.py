@@ -5111,6 +5111,63 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app) as c:
             assert await c.call("here") == "True"
 
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+    async def test_calls_in_the_only_thread_do_not_overlap_while_they_report(self, revision):
+        app, running, seen = m.Server(threads=1), [], []
+
+        @app.tool
+        def work(n: int, ctx: m.SyncContext) -> int:
+            running.append(n)
+            for step in range(3):
+                ctx.report_progress(step + 1, 3)
+                ctx.info("a step is done")
+                ctx.notify("notifications/x.example/step")
+                seen.append(len(running))
+                time.sleep(0.002)
+            running.remove(n)
+            return n
+
+        async with m.Client(app, revision=revision, progress=lambda *step: None, log=lambda *line: None) as c:
+            numbers = await asyncio.gather(*[c.call("work", {"n": n}) for n in range(8)])
+        assert (numbers, seen) == ([*range(8)], [1] * 24)
+
+    async def test_a_question_that_ends_a_run_lets_no_other_call_run_beside_its_end(self):
+        app, running, seen = m.Server(threads=1), [], []
+
+        @app.tool
+        def ask(n: int, ctx: m.SyncContext) -> str:
+            running.append(n)
+            try:
+                return ctx.elicit("?", bool).action
+            finally:
+                time.sleep(0.01)
+                seen.append(len(running))
+                running.remove(n)
+
+        async with m.Client(app, elicit=lambda message, schema: {"value": True}) as c:
+            assert await asyncio.gather(*[c.call("ask", {"n": n}) for n in range(5)]) == ["accept"] * 5
+        assert seen == [1] * 10
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+    async def test_what_the_only_thread_waits_for_may_need_another_one(self, revision):
+        app = m.Server(threads=1)
+        app.add_resource("a://b", lambda: "text", name="b")
+        app.add_tool(lambda: "b", name="other")
+
+        @app.tool
+        def first(ctx: m.SyncContext) -> list[str]:
+            return [ctx.read_resource("a://b")[0]["text"], ctx.once(nested), ctx.elicit("?", str).data]
+
+        async def nested() -> str:
+            async with m.Client(app) as c:
+                return await c.call("other")
+
+        async def answer(message, schema):
+            return {"value": await c.call("other")}
+
+        async with m.Client(app, revision=revision, elicit=answer) as c:
+            assert await c.call("first") == ["text", "b", "b"]
+
     async def test_blocks_of_a_handler_end_when_a_question_ends_it(self):
         app, log = m.Server(threads=1), []
 
