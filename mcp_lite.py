@@ -210,7 +210,7 @@ if TYPE_CHECKING:
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 __all__: list[str] = []
 
