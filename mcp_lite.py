@@ -1125,7 +1125,7 @@ def check_version(facts: Facts) -> Facts:
 #      Python 3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #   3. Worker threads are daemons: those of concurrent.futures are joined at exit, and Ctrl-C would
 #      wait for a tool that sleeps.
-#   4. A thread that asks the loop for what may need another thread is not counted meanwhile.
+#   4. A thread that waits for what may need another thread is not counted.
 # Limits. All callers share the threads: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -4895,7 +4895,7 @@ class Conversation(Peer):
             self.session.state = READY
             self.listen(self.listener)
         if listener := self.server.listeners.get(msg["method"]):
-            # A modern client has not asked for logs here.
+            # A modern client asks for logs in requests only.
             ctx = Context(self, {"id": "", **msg},
                           nowhere if self.session.state == START else send, caller)
             ctx.facts = self.session
@@ -7919,7 +7919,7 @@ class SSEDecoder:
     """
 
     limit = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-    event, size = "", 0  # of an unfinished event; in bytes
+    event, size = "", 0  # of an unfinished event: type, bytes
     after_cr = False
     encoding = "utf-8-sig"  # of the first line: a stream may begin with a byte order mark
 

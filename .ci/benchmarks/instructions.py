@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FEW, MANY = 200, 800
+FEW, MANY = 200, 800  # calls
 WAYS = ["memory 2025-06-18", "memory 2026-07-28", "http 2025-06-18", "http 2026-07-28"]
 
 CHILD = """
